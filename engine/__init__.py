@@ -1,0 +1,20 @@
+"""Pliant: one particle engine for soft solids, fluids, sand, shells and rigid bodies. `import pliant as pl`."""
+
+if __name__ != "pliant":
+    raise ImportError("engine/ installs as the package pliant; write `import pliant` instead of `import engine`.")
+
+from pliant.errors import PliantError, SceneError, SimulationError
+from pliant.frames import Frame
+from pliant.geometry import Box, Capsule, Cylinder, Mesh, Plane, Shape, Sphere, Torus
+from pliant.materials import Boundary, Fluid, Material
+from pliant.render import Camera
+from pliant.scene import Body, Scene
+from pliant.simulation import Simulation
+from pliant.solvers.pressure.dfsph import DFSPH
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DFSPH", "Body", "Boundary", "Box", "Camera", "Capsule", "Cylinder", "Fluid", "Frame", "Material", "Mesh", "Plane",
+    "PliantError", "Scene", "SceneError", "Shape", "Simulation", "SimulationError", "Sphere", "Torus",
+]  # fmt: skip

@@ -1,0 +1,55 @@
+"""The only place that starts Taichi, and the types that kernels share.
+
+Kernels are plain functions of `ti.ndarray`s: their compiled form does not depend on the number of
+particles, so the offline cache serves every scene and arrays may grow without recompiling.
+"""
+
+import os
+
+os.environ.setdefault("ENABLE_TAICHI_HEADER_PRINT", "0")  # users asked for a simulation, not a banner
+
+import taichi as ti  # noqa: E402
+
+from pliant.errors import PliantError, unknown_name  # noqa: E402
+
+BACKENDS = {"cpu": ti.cpu, "cuda": ti.cuda, "vulkan": ti.vulkan, "metal": ti.metal}
+
+vec3 = ti.types.vector(3, ti.f32)
+ivec3 = ti.types.vector(3, ti.i32)
+mat3 = ti.types.matrix(3, 3, ti.f32)
+
+Reals = ti.types.ndarray(dtype=ti.f32, ndim=1)
+Ints = ti.types.ndarray(dtype=ti.i32, ndim=1)
+Vectors = ti.types.ndarray(dtype=vec3, ndim=1)
+Matrices = ti.types.ndarray(dtype=mat3, ndim=1)
+IntTable = ti.types.ndarray(dtype=ti.i32, ndim=2)
+RealTable = ti.types.ndarray(dtype=ti.f32, ndim=2)
+VectorTable = ti.types.ndarray(dtype=vec3, ndim=2)
+
+_started: str | None = None
+
+
+def start(backend: str = "cpu") -> None:
+    """Starts Taichi once. Asking again for the same backend does nothing; for another one is an error.
+
+    A second `ti.init` would leave all earlier arrays dangling, so it is refused instead.
+    """
+    global _started
+    if backend not in BACKENDS:
+        raise PliantError(unknown_name("backend", backend, BACKENDS))
+    if _started == backend:
+        return
+    if _started is not None:
+        raise PliantError(f"Pliant already runs on {_started!r} in this process; start a new process for {backend!r}.")
+    if ti.lang.impl.get_runtime().prog is not None:
+        raise PliantError("Taichi was started before Pliant; let pliant.build(backend=...) start it instead of ti.init.")
+    if not ti.lang.misc.is_arch_supported(BACKENDS[backend]):
+        raise PliantError(f"backend {backend!r} is not available on this machine; use backend='cpu'.")
+    ti.init(arch=BACKENDS[backend], default_fp=ti.f32, default_ip=ti.i32, offline_cache=True, log_level=ti.WARN)
+    _started = backend
+
+
+def sync() -> None:
+    """Waits for the device, so that host clocks measure device work (free on the CPU)."""
+    if _started != "cpu":
+        ti.sync()

@@ -1,0 +1,37 @@
+"""Whole files only: whoever reads a folder while a run is writing to it, or after it died, finds no torn file."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from pliant.errors import PliantError
+
+
+@contextlib.contextmanager
+def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """Open `path` for writing bytes; the name appears only once everything has been written.
+
+    The bytes go to a hidden file in the same folder (a rename is atomic only inside one file system), which then
+    takes the place of `path`. Missing folders are created. On any failure the hidden file is removed, an older file
+    at `path` stays as it was, and a system error becomes one `PliantError` sentence.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "wb") as file:
+            yield file
+        os.replace(temporary, path)
+    except OSError as error:
+        _remove(temporary)
+        raise PliantError(f"cannot write {path}: {error.strerror or error}.") from error
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()

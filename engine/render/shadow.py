@@ -1,0 +1,128 @@
+"""Soft shadows for spheres: GGUI casts none, and without them neither a splash nor a floor has depth.
+
+Every occluder is splatted into a height map across the light's direction. A particle with enough map above it is
+darkened through its colour; the map's blurred outline is the shadow on the ground.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import taichi as ti
+
+from pliant.render.picture import Points, Surface
+
+_MAX_CELLS = 768  # along the longer side of the map: about two pixels of a 1280-wide picture per cell
+_EMPTY = -1e30
+_BIAS = 4.0  # how many radii an occluder must stand above a particle: neighbours in the same surface do not count
+_TAPS = 3  # half-width, in cells, of the window over which a particle's shadow is averaged
+_MAX_SAMPLES = 200_000  # on triangles: a fine mesh is its own sampling, a coarse one needs no more
+
+Grid = ti.types.ndarray(dtype=ti.f32, ndim=2)
+Rows = ti.types.ndarray(dtype=ti.math.vec3, ndim=1)
+
+
+@dataclass
+class ShadowMap:
+    """Heights towards the light over a grid: row i, column j stands for a = origin[0] + i cell, b = origin[1] + j cell.
+
+    `axes` rows are a, b and the direction to the light; `cover` is the blurred outline in 0..1.
+    """
+
+    axes: np.ndarray
+    origin: np.ndarray
+    cell: float
+    heights: np.ndarray
+    cover: np.ndarray
+
+
+def shadow_map(direction: np.ndarray, points: list[Points], surfaces: list[Surface]) -> ShadowMap | None:
+    """The map seen from `direction`, or None if there is nothing that could cast a shadow."""
+    groups = [(p.x, p.radius) for p in points if len(p.x)]
+    meshes = [s for s in surfaces if len(s.faces)]
+    if not groups and not meshes:
+        return None
+    axes = _axes(direction)
+    clouds = [x for x, _ in groups] + [s.vertices for s in meshes]
+    corners = np.array([(x.min(axis=0), x.max(axis=0)) for x in clouds])
+    low, high = corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)
+    box = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
+    flat = box @ axes[:2].T
+    size = float(np.ptp(flat, axis=0).max())
+    cell = max(size / _MAX_CELLS, min((r for _, r in groups), default=0.0), 1e-9)
+    edge = max([r for _, r in groups], default=0.0) + 12 * cell  # room for the blur
+    origin = flat.min(axis=0) - edge
+    shape = np.ceil((np.ptp(flat, axis=0) + 2 * edge) / cell).astype(int) + 1
+    heights = np.full(shape, _EMPTY, np.float32)
+    groups += [(_samples(s, cell), cell) for s in meshes]
+    for x, radius in groups:
+        _splat(x, radius, heights, *map(ti.math.vec3, axes), ti.math.vec2(origin), cell)
+    return ShadowMap(axes, origin, cell, heights, _blurred((heights > _EMPTY).astype(np.float32)))
+
+
+def shaded(points: Points, shadows: ShadowMap | None, strength: float) -> np.ndarray:
+    """The particles' colours, darkened by up to `strength` where something stands between them and the light."""
+    if shadows is None or not len(points.x):
+        return points.colors
+    colors = points.colors.copy()
+    bias = _BIAS * max(points.radius, shadows.cell)
+    axes = map(ti.math.vec3, shadows.axes)
+    _shade(points.x, colors, bias, strength, shadows.heights, *axes, ti.math.vec2(shadows.origin), shadows.cell)
+    return colors
+
+
+def _axes(direction: np.ndarray) -> np.ndarray:
+    light = np.asarray(direction, float) / np.linalg.norm(direction)
+    a = np.cross(light, (0.0, 0.0, 1.0) if abs(light[2]) < 0.9 else (1.0, 0.0, 0.0))
+    a /= np.linalg.norm(a)
+    return np.array([a, np.cross(light, a), light])
+
+
+def _samples(surface: Surface, spacing: float) -> np.ndarray:
+    """Points on the triangles, about one per `spacing` squared, the same ones every time."""
+    a, b, c = (surface.vertices[surface.faces[:, k]] for k in range(3))
+    area = np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2
+    spacing = max(spacing, float(np.sqrt(area.sum() / _MAX_SAMPLES)))
+    which = np.repeat(np.arange(len(area)), np.ceil(area / spacing**2).astype(int))
+    u, v = np.random.default_rng(0).random((2, len(which), 1), np.float32)
+    u, v = np.where(u + v > 1, 1 - u, u), np.where(u + v > 1, 1 - v, v)
+    return np.ascontiguousarray(a[which] + u * (b - a)[which] + v * (c - a)[which], np.float32)
+
+
+def _blurred(image: np.ndarray, half: int = 3) -> np.ndarray:
+    """Three box filters in each direction: close to a Gaussian, at a cost that does not depend on its width."""
+    for axis in (0, 1) * 3:
+        pad = [(half + 1, half) if k == axis else (0, 0) for k in (0, 1)]
+        total = np.cumsum(np.pad(image, pad), axis=axis, dtype=np.float32)
+        n = 2 * half + 1
+        image = (total[n:] - total[:-n]) / n if axis == 0 else (total[:, n:] - total[:, :-n]) / n
+    return np.ascontiguousarray(image)
+
+
+@ti.kernel
+def _splat(
+    x: Rows, radius: ti.f32, heights: Grid, a: ti.math.vec3, b: ti.math.vec3, light: ti.math.vec3,
+    origin: ti.math.vec2, cell: ti.f32,
+):  # fmt: skip
+    for k in x:
+        centre = (ti.Vector([x[k].dot(a), x[k].dot(b)]) - origin) / cell
+        low, high = ti.floor(centre - radius / cell + 0.5, ti.i32), ti.floor(centre + radius / cell + 0.5, ti.i32)
+        for i in range(ti.max(low[0], 0), ti.min(high[0] + 1, heights.shape[0])):
+            for j in range(ti.max(low[1], 0), ti.min(high[1] + 1, heights.shape[1])):
+                ti.atomic_max(heights[i, j], x[k].dot(light))
+
+
+@ti.kernel
+def _shade(
+    x: Rows, colors: Rows, bias: ti.f32, strength: ti.f32, heights: Grid, a: ti.math.vec3, b: ti.math.vec3,
+    light: ti.math.vec3, origin: ti.math.vec2, cell: ti.f32,
+):  # fmt: skip
+    for k in x:
+        centre = ti.floor((ti.Vector([x[k].dot(a), x[k].dot(b)]) - origin) / cell + 0.5, ti.i32)
+        height = x[k].dot(light)
+        hidden = 0.0
+        for i in range(centre[0] - _TAPS, centre[0] + _TAPS + 1):
+            for j in range(centre[1] - _TAPS, centre[1] + _TAPS + 1):
+                if 0 <= i < heights.shape[0] and 0 <= j < heights.shape[1]:
+                    # Rises over one radius of height, so that the edge of a shadow does not flicker in a film.
+                    hidden += ti.math.clamp((heights[i, j] - height) * 4.0 / bias - 3.0, 0.0, 1.0)
+        colors[k] *= 1.0 - strength * hidden / (2 * _TAPS + 1) ** 2

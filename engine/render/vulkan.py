@@ -1,0 +1,23 @@
+"""Whether this machine can draw off-screen, found out before a window is asked for."""
+
+import sys
+
+import taichi as ti
+
+
+def available() -> str | None:
+    """None if off-screen drawing works here, otherwise one sentence on what is missing.
+
+    Taichi's own check creates a Vulkan instance and looks for a device that can compute, then lets go of both; it
+    needs no `ti.init`, and answers False where a window would raise "Vulkan must be available for GGUI".
+    """
+    if not ti._lib.core.GGUI_AVAILABLE:
+        return "this build of Taichi has no GGUI renderer; install the taichi wheel from PyPI for a desktop platform."
+    if ti.lang.misc.is_arch_supported(ti.vulkan):
+        return None
+    if sys.platform.startswith("linux"):
+        return (
+            "no Vulkan driver was found; install the graphics card's one, or a software one: "
+            "apt install libvulkan1 mesa-vulkan-drivers."
+        )
+    return "no Vulkan driver was found; install or update the graphics card's driver."

@@ -1,0 +1,241 @@
+"""A running scene: the clock, the frames and the guard. The physics is in `pliant.solvers`."""
+
+import hashlib
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import taichi as ti
+
+from pliant import assembly, backend
+from pliant.boundary import cache_folder, wall_profile
+from pliant.console import console
+from pliant.errors import PliantError, SimulationError, unknown_name
+from pliant.frames import Frame
+from pliant.neighbors import Neighbors
+from pliant.particles import Particles
+from pliant.reduce import Extent
+from pliant.scene import Body, Scene
+from pliant.smoothing import smoothing
+from pliant.solvers.force import wanted_forces
+from pliant.solvers.prescribed import Prescribed
+from pliant.solvers.step import Step
+from pliant.stats import Stats
+from pliant.views import BodyView, WallView
+from pliant.walls import FIELDS as WALL_FIELDS
+from pliant.walls import Walls
+from pliant.world import World
+
+LEAST_FRAME_SHARE = 1e-6  # a rest of a frame shorter than this share of it counts as round-off
+EXPLOSION = 1e3  # times the speed that gravity, walls and initial velocities can explain
+
+
+class Simulation:
+    """What `scene.build` returns. `step`, `run` and `frames` move time on; `sim[body]` reads and writes particles."""
+
+    def __init__(self, scene: Scene, backend_name: str = "cpu"):
+        backend.start(backend_name)
+        self.scene, settings = scene, scene.settings
+        self.notes: list[str] = []
+        self.step_count, self.dt = 0, 0.0
+        self._bounds: np.ndarray | None = None  # what pictures frame
+        self._free_dt = 0.0  # the last step that was not cut short to end on a frame
+        w = smoothing(settings.smoothing)
+        self.fillings = assembly.fill_bodies(scene, self.notes)
+        for body in scene.bodies:
+            self.notes += [f"{body.name}: {sentence}" for sentence in body.shape.warnings()]
+        walls = [assembly.build_wall(b, scene.spacing, w) for b in scene.bodies if not b.material.sampled]
+        materials = tuple(filling.body.material for filling in self.fillings)
+        forces = wanted_forces(materials, settings)
+        fields = [*WALL_FIELDS, *settings.pressure.fields(), *(f for force in forces for f in force.fields)]
+        particles = Particles(sum(len(f.x) for f in self.fillings), fields)
+        self.world = World(
+            particles,
+            Neighbors(particles, w, scene.spacing, tuple(settings.periodic)),
+            Walls(particles, walls, scene.spacing, wall_profile(w)),
+            scene.spacing, np.asarray(settings.gravity, dtype=float), materials,
+        )  # fmt: skip
+        self._fill(particles)
+        self.prescribed = Prescribed(self.world, [f.body.motion for f in self.fillings], self._pivots())
+        self._step = Step(self.world, settings.pressure.solver(self.world), [f(self.world, settings) for f in forces])
+        self._extent = Extent()
+        self._good = {name: ti.ndarray(backend.vec3, particles.n) for name in ("x", "v")}
+        self.measure()
+
+    def _fill(self, particles: Particles) -> None:
+        sizes = [len(f.x) for f in self.fillings]
+        volume = np.repeat([f.volume_each for f in self.fillings], sizes)
+        density = np.repeat([f.body.material.density for f in self.fillings], sizes)
+        fixed = np.concatenate([assembly.fixed_mask(f.body, f.x) for f in self.fillings])
+        particles.set("x", np.concatenate([f.x for f in self.fillings]))
+        particles.set("v", np.repeat([np.asarray(f.body.velocity, dtype=float) for f in self.fillings], sizes, axis=0))
+        particles.set("V", volume)
+        particles.set("m", volume * density)
+        particles.set("mobility", np.where(fixed, 0.0, 1.0 / density))
+        particles.set("body", np.repeat(np.arange(len(sizes)), sizes))
+        particles.set("id", np.arange(particles.n))
+        self._ranges = dict(zip((f.body.name for f in self.fillings),
+                                zip(np.cumsum([0, *sizes[:-1]]), np.cumsum(sizes), strict=True), strict=True))  # fmt: skip
+
+    def _pivots(self) -> np.ndarray:
+        return np.array([f.x.mean(axis=0) if f.body.pivot is None else f.body.pivot for f in self.fillings])
+
+    @property
+    def time(self) -> float:
+        """Simulated time [s]."""
+        return self.world.time
+
+    @property
+    def particles(self) -> int:
+        """Number of particles."""
+        return self.world.particles.n
+
+    def measure(self) -> None:
+        """Looks at all particles anew; needed after positions or velocities were changed from outside."""
+        p = self.world.particles
+        self._low, self._high, self._speed, bad = self._extent.measure(p.n, p.x, p.v)
+        if bad or not np.isfinite(self._speed):
+            raise SimulationError(self._blame())
+
+    def next_dt(self) -> float:
+        """The step that the CFL condition, the forces and the bounds allow: dt (|v| + g dt) = cfl d."""
+        s = self.scene.settings
+        if s.dt is not None:
+            return float(s.dt)
+        g, d = float(np.linalg.norm(self.world.gravity)), s.cfl * self.scene.spacing
+        for wall in self.world.walls.walls:
+            wall.set_velocity(self.time)
+        v = max(self._speed, self.world.walls.speed, self.prescribed.speed(self.time))
+        dt = 2 * d / (v + math.sqrt(v * v + 4 * g * d)) if v + g > 0 else s.max_dt
+        dt = min(dt, s.max_dt, *(force.longest_step() for force in self._step.forces))
+        if self._free_dt:
+            dt = min(dt, s.growth * self._free_dt)
+        return max(dt, s.min_dt)
+
+    def step(self, dt: float | None = None) -> None:
+        """Moves on by one time step (`dt` [s] overrides the adaptive one)."""
+        p = self.world.particles
+        free = self.next_dt()
+        self.dt = min(free, dt) if dt is not None else free
+        if self.step_count == 0:
+            _announce_compilation()
+        for name, backup in self._good.items():
+            backup.copy_from(getattr(p, name))
+        self.prescribed.apply(self.time)
+        self._step(self.dt, self._low, self._high)
+        self._check()
+        self.world.time += self.dt
+        self.step_count += 1
+        self._free_dt = free if self.step_count > 1 else self.dt
+        for callback in self.scene.callbacks:
+            if callback(self) is False:
+                raise StopRun
+
+    def run(self, seconds: float) -> None:
+        """Moves on by that much simulated time [s]."""
+        _finite("seconds", seconds)
+        self._until(self.time + seconds)
+
+    def frames(self, seconds: float, fps: float = 60.0) -> Iterator[Frame]:
+        """Yields a `Frame` for the state now and then after each 1/fps of simulated time."""
+        _finite("seconds", seconds)
+        _finite("fps", fps)
+        start = self.time
+        yield Frame(self, 0)
+        for k in range(1, max(round(seconds * fps), 1) + 1):
+            if not self._until(start + k / fps):
+                return
+            yield Frame(self, k)
+
+    def _until(self, end: float) -> bool:
+        """Steps until `end`, in even steps towards it. False when a callback asked to stop."""
+        begun = self.time
+        while end - self.time > LEAST_FRAME_SHARE * (end - begun):
+            left = end - self.time
+            steps = math.ceil(left / self.next_dt() - 1e-9)
+            try:
+                self.step(left / steps if steps <= 2 else None)
+            except StopRun:
+                return False
+        self.world.time = end
+        return True
+
+    def _check(self) -> None:
+        """The guard: after a step that broke down, puts the last good state back and says where it happened."""
+        limit = self._speed_limit()
+        try:
+            self.measure()
+            message = self._blame(limit) if self._speed > limit else None
+        except SimulationError as error:
+            message = str(error)
+        if message is not None:
+            self._restore()
+            raise SimulationError(message)
+
+    def _speed_limit(self) -> float:
+        """Speeds that nothing in the scene can explain: a fall through the whole scene, the walls, the last speed."""
+        size = float(np.linalg.norm(self._high - self._low)) + self.scene.spacing
+        fall = math.sqrt(2 * float(np.linalg.norm(self.world.gravity)) * size)
+        return EXPLOSION * (fall + self.world.walls.speed + self._speed + self.scene.spacing)
+
+    def _blame(self, limit: float = math.inf) -> str:
+        p = self.world.particles
+        x, v = p.numpy("x"), p.numpy("v")
+        speed = np.sqrt((v.astype(float) ** 2).sum(axis=1))
+        broken = ~np.isfinite(x).all(axis=1) | ~np.isfinite(v).all(axis=1) | (speed > limit)
+        first = int(np.argmax(broken))
+        body = self.fillings[int(p.numpy("body")[first])].body.name
+        before = self._good["x"].to_numpy()[first] if self.step_count else x[first]
+        return (
+            f"the simulation broke down at t = {self.time:.4g} s: {int(broken.sum()):,} particles, first in {body!r} "
+            f"near ({before[0]:.3g}, {before[1]:.3g}, {before[2]:.3g}); the state is that of the last good step. "
+            f"Try a smaller max_dt (now {self.scene.settings.max_dt:g} s), a lower viscosity or stiffness, or look "
+            "for bodies that are squeezed with no way out."
+        )
+
+    def _restore(self) -> None:
+        """Puts back positions and velocities of the step's start; `_good` is in the order before the step's sort."""
+        p = self.world.particles
+        p.reorder_from(self.world.neighbors.order, self._good)
+        self.measure()
+
+    def __getitem__(self, body: Body | str) -> Any:
+        name = body.name if isinstance(body, Body) else body
+        if name in self._ranges:
+            return BodyView(self, name, *self._ranges[name])
+        for wall in self.world.walls.walls:
+            if wall.name == name:
+                return WallView(wall, next(b for b in self.scene.bodies if b.name == name))
+        raise PliantError(unknown_name("body", str(name), [b.name for b in self.scene.bodies]))
+
+    @property
+    def stats(self) -> Stats:
+        """Numbers of the last step: seconds by stage, iterations, density errors, momentum, energy."""
+        return Stats.of(self)
+
+
+class StopRun(Exception):  # noqa: N818 - not an error: a callback's wish to end a run
+    """Raised inside `step` when a callback returned False."""
+
+
+def _finite(name: str, value: Any) -> None:
+    if not isinstance(value, (int, float, np.number)) or not math.isfinite(value) or value <= 0:
+        raise PliantError(f"{name} must be a positive number, got {value!r}")
+
+
+def _announce_compilation() -> None:
+    """A cold compile takes a while; it is announced once for each version of the code."""
+    source = Path(__file__).parent
+    stamp = hashlib.sha256("".join(f"{p.name}{p.stat().st_mtime_ns}" for p in sorted(source.glob("*.py"))).encode())
+    marker = cache_folder() / f"compiled-{stamp.hexdigest()[:16]}"
+    if not marker.exists():
+        console.print("Compiling kernels for this machine (once, about half a minute) ...")
+        try:
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            marker.write_text(time.strftime("%F %T"))
+        except OSError:
+            return
+

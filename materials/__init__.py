@@ -1,0 +1,7 @@
+"""Materials: parameters and law, one small file each."""
+
+from pliant.materials.boundary import Boundary
+from pliant.materials.fluid import Fluid
+from pliant.materials.material import Material
+
+__all__ = ["Boundary", "Fluid", "Material"]

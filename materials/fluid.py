@@ -1,0 +1,18 @@
+"""Incompressible Newtonian liquid."""
+
+from pliant.materials.material import Material
+from pliant.options import nonnegative, param, positive
+
+
+class Fluid(Material):
+    """An incompressible liquid: water by default. Honey: Fluid(density=1420, viscosity=7e-3)."""
+
+    density: float = positive(1000.0, "rest density", "kg/m^3", high=1e6)
+    viscosity: float = nonnegative(1e-6, "kinematic viscosity", "m^2/s", high=1e3, source="water at 20 C: 1.0e-6")
+    surface_tension: float = nonnegative(0.0, "surface tension; water against air: 0.072", "N/m", high=1e3,
+                                         source="Akinci et al. 2013, calibrated to SI")  # fmt: skip
+    viscosity_solver: str = param(
+        "auto", "explicit (Morris et al. 1997) is cheap and accurate for thin liquids; implicit (Weiler et al. 2018) is "
+        "stable for any viscosity and keeps angular momentum, so that thick liquids coil; auto takes the "
+        "explicit one where it is stable at the largest step", choices=("auto", "explicit", "implicit"),
+    )  # fmt: skip

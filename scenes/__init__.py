@@ -1,0 +1,1 @@
+"""Ready scenes: one file each with `build(**options) -> Scene` and `check(sim)`."""

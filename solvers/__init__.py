@@ -1,0 +1,1 @@
+"""Solvers: each stage of the time step, in a file of its own."""

@@ -1,0 +1,49 @@
+"""Particles whose motion is given: fixed ones, and bodies that a function moves."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import taichi as ti
+
+from pliant.backend import Ints, Reals, Vectors, vec3
+from pliant.boundary import upload
+from pliant.walls import rigid_velocity
+from pliant.world import World
+
+
+@ti.kernel
+def _prescribe(n: ti.i32, body: Ints, mobility: Reals, velocity: Vectors, spin: Vectors, pivot: Vectors, x: Vectors,
+               v: Vectors):  # fmt: skip
+    for i in range(n):
+        if mobility[i] == 0.0:
+            b = body[i]
+            v[i] = velocity[b] + spin[b].cross(x[i] - pivot[b])
+
+
+class Prescribed:
+    """Gives particles without mobility the velocity of their body's motion (zero where there is none)."""
+
+    def __init__(self, world: World, motions: list[Callable[[float], Any] | None], pivots: np.ndarray):
+        self.world, self.motions, self.pivots = world, motions, np.asarray(pivots, dtype=float)
+        self.active = bool((world.particles.numpy("mobility") == 0).any())
+        self.last: float | None = None
+
+    def velocities(self, t: float) -> tuple[np.ndarray, np.ndarray]:
+        pairs = [rigid_velocity(m(t)) if m else (np.zeros(3), np.zeros(3)) for m in self.motions]
+        return np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])
+
+    def apply(self, t: float) -> None:
+        if not self.active:
+            return
+        p = self.world.particles
+        velocity, spin = self.velocities(t)
+        if self.last is not None:  # the pivot moves along with its body
+            self.pivots = self.pivots + (t - self.last) * velocity
+        self.last = t
+        _prescribe(p.n, p.body, p.mobility, upload(velocity, vec3), upload(spin, vec3), upload(self.pivots, vec3),
+                   p.x, p.v)  # fmt: skip
+
+    def speed(self, t: float) -> float:
+        """Speed of the fastest translation; rotations show in the particles' own speeds."""
+        return float(np.linalg.norm(self.velocities(t)[0], axis=1).max()) if self.active else 0.0

@@ -1,0 +1,75 @@
+"""The time step, as one visible list (Kugelstadt 2021, Algorithm 1; Bender and Koschier 2017, Algorithm 1)."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import taichi as ti
+
+from pliant.backend import Reals, Vectors, sync, vec3
+from pliant.solvers.force import Force
+from pliant.solvers.pressure.dfsph import DFSPHSolver, Outcome
+from pliant.world import World
+
+
+@ti.kernel
+def _rub(n: ti.i32, dt: ti.f32, p: Reals, mobility: Reals, friction: Reals, gradient: Vectors, moving: Vectors,
+         v: Vectors):  # fmt: skip
+    """Coulomb: walls slow tangential motion by at most friction times the impulse of their pressure."""
+    for i in range(n):
+        push = gradient[i].norm()
+        if friction[i] * push > 0.0:
+            normal = gradient[i] / push
+            sliding = v[i] - moving[i]
+            sliding -= sliding.dot(normal) * normal
+            speed = sliding.norm()
+            impulse = dt * mobility[i] * p[i] * push * friction[i]
+            v[i] -= ti.min(impulse / ti.max(speed, 1e-12), 1.0) * sliding
+
+
+@ti.kernel
+def _advance(n: ti.i32, dt: ti.f32, period: vec3, inverse_period: vec3, v: Vectors, x: Vectors):
+    for i in range(n):
+        moved = x[i] + dt * v[i]
+        x[i] = moved - period * ti.floor(moved * inverse_period)
+
+
+class Step:
+    """One step of the whole scene. Keeps what `sim.stats` reports: seconds by stage and how the solves ended."""
+
+    def __init__(self, world: World, pressure: DFSPHSolver, forces: list[Force]):
+        self.world, self.pressure, self.forces = world, pressure, forces
+        self.seconds: dict[str, float] = {}
+        self.numbers: dict[str, float] = {}
+        self.density: Outcome | None = None
+        self.divergence: Outcome | None = None
+
+    def __call__(self, dt: float, low: np.ndarray, high: np.ndarray) -> None:
+        world, p = self.world, self.world.particles
+        self.seconds.clear()
+        with self.stage("neighbours"):
+            world.neighbors.update(low, high)
+        with self.stage("boundaries"):
+            world.walls.feel(world.time)
+        with self.stage("divergence"):
+            self.pressure.prepare()
+            self.divergence = self.pressure.remove_divergence(dt)
+        for force in self.forces:
+            with self.stage(force.name):
+                self.numbers.update(force.apply(dt))
+        with self.stage("pressure"):
+            self.density = self.pressure.remove_compression(dt)
+        with self.stage("advance"):
+            if world.walls.rough:
+                _rub(p.n, dt, p.p, p.mobility, p.wall_friction, p.wall_gradient, p.wall_velocity, p.v)
+            _advance(p.n, dt, world.neighbors.period, world.neighbors.inverse_period, p.v, p.x)
+            world.walls.advance(dt)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Measures one stage."""
+        start = time.perf_counter()
+        yield
+        sync()
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start

@@ -1,0 +1,1 @@
+"""Developer tools: set-up and test scripts, benchmarks, sweeps."""
