@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from pliant.boundary import VolumeMap
-from pliant.errors import SceneError
+from pliant.errors import PliantError, SceneError
 from pliant.geometry import Plane, sample_regular
 from pliant.scene import Body, Scene
 from pliant.smoothing import Smoothing
@@ -33,32 +33,45 @@ def wall_distance(body: Body, points: np.ndarray) -> np.ndarray:
 
 def fill_bodies(scene: Scene, notes: list[str]) -> list[Filling]:
     """Samples all bodies. What overlaps a wall or an earlier body is left out, and said so."""
-    d = scene.spacing
     walls = [body for body in scene.bodies if not body.material.sampled]
     fillings: list[Filling] = []
     problems = []
     for body in (body for body in scene.bodies if body.material.sampled):
-        x, volume = sample_regular(body.shape, d)
+        try:
+            x, volume = sample_regular(body.shape, scene.spacing)
+        except PliantError as error:  # it is smaller than a particle
+            problems.append(f"{body.name}: {error}")
+            continue
         whole = len(x)
-        for wall in walls:
-            x, before = x[wall_distance(wall, x) > WALL_GAP * d], len(x)
-            _note_carving(notes, body, wall, before - len(x), whole)
-        for other in fillings:
-            if len(x):
-                far = cKDTree(other.x).query(x, distance_upper_bound=BODY_GAP * d)[0] > BODY_GAP * d
-                _note_carving(notes, body, other.body, int((~far).sum()), whole)
-                x = x[far]
+        others: list[Body | Filling] = [*walls, *fillings]
+        carvers: list[Body] = []
+        for other in others:
+            clear = _clear_of(other, x, scene.spacing)
+            if not clear.all():
+                carvers.append(other.body if isinstance(other, Filling) else other)
+                notes.append(f"{body.name}: {len(x) - clear.sum():,} of {whole:,} particles overlap "
+                             f"{carvers[-1].name} and were left out.")  # fmt: skip
+            x = x[clear]
         if not len(x):
-            problems.append(f"{body.name}: it lies wholly inside other bodies or walls; move it or leave it out")
+            problems.append(f"{body.name}: {_swallowed(carvers)}; move it or leave it out")
         fillings.append(Filling(body, x, volume))
     if problems:
         raise SceneError(problems)
     return fillings
 
 
-def _note_carving(notes: list[str], body: Body, other: Body, lost: int, whole: int) -> None:
-    if lost:
-        notes.append(f"{body.name}: {lost:,} of {whole:,} particles overlap {other.name} and were left out.")
+def _clear_of(other: Body | Filling, x: np.ndarray, spacing: float) -> np.ndarray:
+    """Which points keep their distance from a wall or from the particles of a body."""
+    if isinstance(other, Filling):
+        return cKDTree(other.x).query(x, distance_upper_bound=BODY_GAP * spacing)[0] > BODY_GAP * spacing
+    return wall_distance(other, x) > WALL_GAP * spacing
+
+
+def _swallowed(carvers: list[Body]) -> str:
+    if len(carvers) > 1:
+        return f"all of it overlaps {' and '.join(body.name for body in carvers)}"
+    container = not carvers[0].material.sampled and carvers[0].material.inside_out
+    return f"it lies wholly {'outside' if container else 'inside'} {carvers[0].name}"
 
 
 def fixed_mask(body: Body, x: np.ndarray) -> np.ndarray:
@@ -67,9 +80,12 @@ def fixed_mask(body: Body, x: np.ndarray) -> np.ndarray:
         return np.full(len(x), body.motion is not None)
     try:
         mask = np.asarray(body.fixed(x) if callable(body.fixed) else body.fixed)
-        return np.ascontiguousarray(np.broadcast_to(mask, len(x)).astype(bool))
     except Exception as error:  # the user's own function: whatever it raises is reported
-        raise SceneError([f"{body.name}: fix needs a mask of its {len(x):,} particles: {error}"]) from error
+        raise SceneError([f"{body.name}: the function given to fix fails: {error}"]) from error
+    if mask.dtype != bool or mask.shape not in ((), (len(x),)):
+        given = repr(mask.item()) if mask.shape == () else f"an array of {mask.dtype} of shape {mask.shape}"
+        raise SceneError([f"{body.name}: fix needs True or False for each of its {len(x):,} particles, got {given}"])
+    return np.full(len(x), mask) if mask.shape == () else np.ascontiguousarray(mask)
 
 
 def build_wall(body: Body, spacing: float, smoothing: Smoothing) -> Wall:

@@ -26,6 +26,10 @@ IntTable = ti.types.ndarray(dtype=ti.i32, ndim=2)
 RealTable = ti.types.ndarray(dtype=ti.f32, ndim=2)
 VectorTable = ti.types.ndarray(dtype=vec3, ndim=2)
 
+# Particles that a CPU thread takes at a time. Taichi's own choice gives each thread one piece of the loop, so the
+# slowest one is waited for, and leaves loops of less than 512 rounds to a single thread.
+CHUNK = 256
+
 _started: str | None = None
 
 
@@ -45,7 +49,8 @@ def start(backend: str = "cpu") -> None:
         raise PliantError("Taichi was started before Pliant; let pliant.build(backend=...) start it instead of ti.init.")
     if not ti.lang.misc.is_arch_supported(BACKENDS[backend]):
         raise PliantError(f"backend {backend!r} is not available on this machine; use backend='cpu'.")
-    ti.init(arch=BACKENDS[backend], default_fp=ti.f32, default_ip=ti.i32, offline_cache=True, log_level=ti.WARN)
+    ti.init(arch=BACKENDS[backend], default_fp=ti.f32, default_ip=ti.i32, offline_cache=True, log_level=ti.WARN,
+            cpu_block_dim_adaptive=False, default_cpu_block_dim=CHUNK)  # fmt: skip
     _started = backend
 
 

@@ -25,6 +25,7 @@ class Frame:
     def write(self, folder: str | Path, formats: Any = FORMATS, width: int = 1280, height: int = 720) -> None:
         """Writes the frame into `folder`: particles as `<body>_0001.vtu` listed in `particles.pvd`, picture as PNG."""
         folder = Path(folder)
+        formats = formats.split(",") if isinstance(formats, str) else formats
         for name in formats:
             if name not in FORMATS:
                 raise PliantError(unknown_name("format", str(name), FORMATS))
@@ -69,12 +70,12 @@ def picture(sim: Any) -> Picture:
     if sim._bounds is None:
         corners.append(np.array([sim._low, sim._high]))
         sim._bounds = np.array([np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)])
-    points = []
+    points, radius = [], DRAWN_RADIUS * sim.scene.settings.particle_radius
     top_speed = float(np.sqrt(2 * np.linalg.norm(sim.world.gravity) * np.ptp(sim._bounds[:, 1]))) * 0.6 or 1.0
     for filling in sim.fillings:
         view = sim[filling.body]
         speed = np.linalg.norm(view.v, axis=1)
         look = getattr(filling.body.material, "color_map", "water")
-        points.append(Points(view.x, DRAWN_RADIUS * sim.scene.settings.particle_radius, colormap(speed, 0.0, top_speed, look)))
+        points.append(Points(view.x, radius, colormap(speed, 0.0, top_speed, look)))
     camera = sim.scene.camera or Camera.framing((sim._bounds[0], sim._bounds[1]), VIEW_DIRECTION)
     return Picture(camera, points, lines, surfaces, ground=float(sim._bounds[0][1]))

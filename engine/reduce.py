@@ -22,6 +22,7 @@ def block(b: ti.i32, n: ti.i32):
 
 @ti.kernel
 def _extent(n: ti.i32, x: Vectors, v: Vectors, out: RealTable):
+    ti.loop_config(block_dim=1)
     for b in range(BLOCKS):
         lo, hi = block(b, n)
         low, high, speed2, bad = vec3(1e30), vec3(-1e30), 0.0, 0

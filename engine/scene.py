@@ -1,28 +1,35 @@
 """A scene: what there is before time begins. Everything wrong with it is told at once, before any work."""
 
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pliant.errors import SceneError, unknown_name
+from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
 from pliant.geometry import Shape, estimate_count
 from pliant.materials import Material
 from pliant.options import Options, param, positive
+from pliant.render import Camera
 from pliant.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT
 from pliant.solvers.pressure.dfsph import DFSPH
 
 BYTES_PER_PARTICLE = 1024  # neighbour lists included; measured by `pliant bench fluid`
+BYTES_PER_WALL_BLOCK = 35_000  # of a volume map while it is built: about two blocks of 10^3 nodes lie on the surface,
+BYTES_PER_BLOCK = 100  # and of every block of four spacings in its bounds it is asked whether it does
 SHARE_OF_MEMORY = 0.8
+FARTHEST = 1e6  # in spacings from the origin: there, positions in single precision are good to 6 % of a spacing
+FASTEST = 1e6  # [m/s]
+FILE_NAME = re.compile(r"\w[\w .+-]{0,99}")
 LEAST_PERIOD = 3  # in supports: fewer, and a particle would meet two images of the same neighbour
 
 
 class Settings(Options):
     """Settings of a whole scene."""
 
-    particle_radius: float = positive(0.02, "radius r of a particle; spacing 2r, support 4r", "m", high=1e4)
+    particle_radius: float = param(0.02, "radius r of a particle; spacing 2r, support 4r", "m", low=1e-9, high=1e4)
     gravity: tuple = param((0.0, -9.81, 0.0), "acceleration of gravity; y is up", "m/s^2", kind="vector", low=-1e6,
                            high=1e6)  # fmt: skip
     pressure: Any = param(DFSPH(), "pressure solver", kind="any")
@@ -44,21 +51,25 @@ class Settings(Options):
             found += self.pressure.problems()
         if not found and self.min_dt > self.max_dt:
             found.append(f"Scene: min_dt must not exceed max_dt, got {self.min_dt!r} and {self.max_dt!r}")
-        return found or self._period_problems()
+        return found + self._period_problems()
 
     def _period_problems(self) -> list[str]:
-        shortest = LEAST_PERIOD * SPACINGS_PER_SUPPORT * 2 * self.particle_radius
         try:
-            periods = [None if p is None else float(p) for p in self.periodic]
+            periods = [None if p is None else float(p) for p in self.periodic if not isinstance(p, str)]
             good = len(periods) == 3 and all(p is None or np.isfinite(p) for p in periods)
         except (TypeError, ValueError):
             good, periods = False, []
         if not good:
             return [f"Scene: periodic must hold a length or None for each of the three axes, got {self.periodic!r}"]
+        if any("particle_radius must" in sentence for sentence in super().problems()):
+            return []
+        d = 2 * self.particle_radius
+        shortest, longest = LEAST_PERIOD * SPACINGS_PER_SUPPORT * d, FARTHEST * d
         return [
-            f"Scene: a period must be at least {shortest:g} m (12 particle radii times two), got {p:g}"
+            f"Scene: a period must be at least {shortest:g} m ({shortest / self.particle_radius:g} particle radii) and "
+            f"at most {longest:g} m, got {p:g}"
             for p in periods
-            if p is not None and p < shortest * (1 - 1e-6)
+            if p is not None and not shortest * (1 - 1e-6) <= p <= longest
         ]
 
 
@@ -82,34 +93,60 @@ class Body:
         The function may also return a pair of velocity and angular velocity [rad/s] about `pivot`
         (by default the middle of the body), which moves along.
         """
-        self.motion, self.pivot = motion, pivot
+        self.motion, self.pivot = self._guarded(motion) if callable(motion) else motion, pivot
         return self
+
+    def _guarded(self, motion: Callable[[float], Any]) -> Callable[[float], Any]:
+        """The user's own function: whatever it raises, or returns that is no velocity, becomes one sentence."""
+        from pliant.walls import rigid_velocity
+
+        def velocity(t: float) -> Any:
+            try:
+                return rigid_velocity(motion(t))
+            except Exception as error:
+                raise SimulationError(f"{self.name}: its motion fails at t = {t:g} s: {error}") from error
+
+        return velocity
 
     def problems(self, periodic: bool) -> list[str]:
         """One sentence for each thing that is wrong with this body."""
+        if isinstance(self.shape, Material) and isinstance(self.material, Shape):
+            return [f"{self.name}: add takes first the shape and then the material, got them the other way round"]
         shape = self.shape.problems() if isinstance(self.shape, Shape) else [
-            f"the first argument of add must be a shape such as pl.Box, got {self.shape!r}"]  # fmt: skip
+            f"the first argument of add must be a shape such as pl.Box(...), got {self.shape!r}"]  # fmt: skip
         material = self.material.problems() if isinstance(self.material, Material) else [
-            f"the second argument of add must be a material such as pl.Fluid, got {self.material!r}"]  # fmt: skip
+            f"the second argument of add must be a material such as pl.Fluid(...), got {self.material!r}"]  # fmt: skip
         found = shape + material
-        if np.shape(self.velocity) != (3,) or not np.isfinite(np.asarray(self.velocity, dtype=float)).all():
-            found.append(f"velocity must be three finite numbers, got {self.velocity!r}")
+        if not _is_vector(self.velocity, FASTEST):
+            found.append(f"velocity must be three numbers within {FASTEST:g} m/s, got {self.velocity!r}")
+        if self.pivot is not None and not _is_vector(self.pivot):
+            found.append(f"pivot must be three finite numbers or None, got {self.pivot!r}")
         if self.motion is not None:
             found += self._motion_problems()
         if not shape and not material and self.material.sampled and not np.isfinite(self.shape.bounds()).all():
-            found.append(f"{type(self.shape).__name__} is infinite and cannot be filled with particles")
+            found.append(f"{type(self.shape).__name__} is infinite and cannot be filled with particles; use it as a "
+                         "pl.Boundary, or cut a block out of it with & pl.Box(...)")  # fmt: skip
         return [f"{self.name}: {sentence}" for sentence in found]
 
     def _motion_problems(self) -> list[str]:
-        from pliant.walls import rigid_velocity
-
         if not callable(self.motion):
             return [f"move needs a function of time, got {self.motion!r}"]
         try:
-            rigid_velocity(self.motion(0.0))
-        except Exception as error:  # noqa: BLE001 - the user's own function: whatever it raises is reported
-            return [f"its motion fails at t = 0: {error}"]
+            self.motion(0.0)
+        except SimulationError as error:
+            return [str(error).removeprefix(f"{self.name}: ")]
         return []
+
+
+def _is_vector(value: Any, limit: float = np.inf) -> bool:
+    """Whether it is three finite numbers, none beyond the limit."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # ragged
+        return False
+    if array.shape != (3,) or array.dtype.kind not in "iuf":
+        return False
+    return bool((np.isfinite(array) & (np.abs(array) <= limit)).all())
 
 
 class Scene:
@@ -129,10 +166,12 @@ class Scene:
     def add(self, shape: Shape, material: Material, name: str | None = None, velocity: Any = (0.0, 0.0, 0.0),
             **unknown: Any) -> Body:  # fmt: skip
         """Adds a body of that shape and material, moving at `velocity` [m/s] at the start."""
-        kind = type(material).__name__.lower()
+        kind = type(material).__name__.lower() if isinstance(material, Material) else "body"
         taken = {body.name for body in self.bodies}
         if name is None:
             name = next(f"{kind}{k}" for k in range(1, len(self.bodies) + 2) if f"{kind}{k}" not in taken)
+        elif not isinstance(name, str) or not FILE_NAME.fullmatch(name):
+            self._problems.append(f"a name may hold letters, digits, spaces and _ . + - (files bear it), got {name!r}")
         elif name in taken:
             self._problems.append(f"two bodies are called {name!r}; names must differ")
         known = [p for p in inspect.signature(Scene.add).parameters if p not in ("self", "unknown")]
@@ -156,29 +195,57 @@ class Scene:
         found += self._problems
         found += [sentence for body in self.bodies for sentence in body.problems(False)]
         found += [f"on_step needs a function of the simulation, got {c!r}" for c in self.callbacks if not callable(c)]
-        if not any(isinstance(body.material, Material) and body.material.sampled for body in self.bodies):
+        if self.camera is not None and not isinstance(self.camera, Camera):
+            found.append(f"camera must be a pl.Camera(...) or None, got {self.camera!r}")
+        if all(isinstance(body.material, Material) and not body.material.sampled for body in self.bodies):
             found.append("the scene has no particles; add a body such as scene.add(pl.Box(...), pl.Fluid())")
-        return found or self._memory_problems()
+        return found or self._size_problems()
 
-    def _memory_problems(self) -> list[str]:
-        counts = {b.name: estimate_count(b.shape, self.spacing) for b in self.bodies if b.material.sampled}
-        total, free = sum(counts.values()), available_memory()
-        if total * BYTES_PER_PARTICLE <= SHARE_OF_MEMORY * free:
-            return []
-        radius = self.settings.particle_radius * (total * BYTES_PER_PARTICLE / SHARE_OF_MEMORY / free) ** (1 / 3)
-        return [
-            f"{total:,} particles need about {total * BYTES_PER_PARTICLE / 2**30:.1f} GiB and {free / 2**30:.1f} GiB "
-            f"are free; use a particle_radius of {radius:.2g} m or more"
-        ]
+    def _size_problems(self) -> list[str]:
+        found, farthest = [], FARTHEST * self.spacing
+        sampled = [body for body in self.bodies if body.material.sampled]
+        for body in sampled:
+            far = float(np.abs(body.shape.bounds()).max())
+            if far > farthest:
+                found.append(f"{body.name}: it reaches {far:.3g} m from the origin, where single precision cannot tell "
+                             f"particles {self.spacing:g} m apart; keep within {farthest:.3g} m")  # fmt: skip
+        free = SHARE_OF_MEMORY * available_memory()
+        needed, enough = self._bytes(self.spacing), self.spacing
+        while self._bytes(enough) > free:
+            enough *= 1.1
+        if needed > free:
+            count = sum(_count(body, self.spacing) for body in sampled)
+            found.append(f"{count:.3g} particles and the walls need about {needed / 2**30:.3g} GiB of memory and may "
+                         f"use {free / 2**30:.3g} GiB; use a particle_radius of {enough / 2:.2g} m or more, or smaller "
+                         "bodies")  # fmt: skip
+        return found
+
+    def _bytes(self, spacing: float) -> float:
+        """Memory for the particles, and for the maps of the walls while they are built."""
+        total, block = 0.0, 4 * spacing
+        for body in self.bodies:
+            a, b, c = np.ptp(body.shape.bounds(), axis=0) / block + 1
+            if body.material.sampled:
+                total += BYTES_PER_PARTICLE * _count(body, spacing)
+            elif np.isfinite(a):
+                total += BYTES_PER_BLOCK * a * b * c + BYTES_PER_WALL_BLOCK * 2 * (a * b + b * c + c * a)
+        return total
 
     def build(self, backend: str = "cpu") -> Any:
         """Checks the scene, samples its bodies and returns a `Simulation`; raises `SceneError` with all problems."""
         from pliant.simulation import Simulation
 
+        if not isinstance(backend, str):
+            raise PliantError(f"backend must be text such as 'cpu', got {backend!r}")
         problems = self.problems()
         if problems:
             raise SceneError(problems)
         return Simulation(self, backend)
+
+
+def _count(body: Body, spacing: float) -> float:
+    """Estimated number of particles, however absurd."""
+    return float(min(estimate_count(body.shape, spacing), 10**99))
 
 
 def available_memory() -> float:
@@ -188,5 +255,3 @@ def available_memory() -> float:
         return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration, ValueError):
         return float("inf")
-
-

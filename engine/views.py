@@ -12,8 +12,16 @@ from pliant.walls import Wall
 class BodyView:
     """`sim[body]`: reading a property copies from the simulation, assigning `x` or `v` writes to it."""
 
+    _assignable = ("x", "v")
+
     def __init__(self, sim: Any, name: str, first: int, last: int):
         self._sim, self._name, self._slice = sim, name, slice(int(first), int(last))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and name not in self._assignable:
+            allowed = " and ".join(self._assignable)
+            raise PliantError(f"{self._name}.{name} cannot be assigned; {allowed} can")
+        object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
         return self._slice.stop - self._slice.start
@@ -24,14 +32,14 @@ class BodyView:
     def _write(self, field: str, values: Any) -> None:
         particles = self._sim.world.particles
         everything = particles.by_id(field)
+        shape = everything[self._slice].shape
         try:
-            wanted = np.broadcast_to(np.asarray(values, dtype=np.float32), everything[self._slice].shape)
+            wanted = np.broadcast_to(np.asarray(values, dtype=float), shape)
         except (TypeError, ValueError):
-            raise PliantError(
-                f"{self._name}.{field} needs an array of shape {everything[self._slice].shape}, got {np.shape(values)}"
-            ) from None
-        if not np.isfinite(wanted).all():
-            raise PliantError(f"{self._name}.{field} must be finite, got NaN or infinity")
+            given = f"shape {np.shape(values)}" if isinstance(values, np.ndarray) else f"{type(values).__name__}"
+            raise PliantError(f"{self._name}.{field} needs numbers of shape {shape}, got {given}") from None
+        if not (np.abs(wanted) <= np.finfo(np.float32).max).all():
+            raise PliantError(f"{self._name}.{field} needs finite numbers in single precision, got NaN or infinity")
         everything[self._slice] = wanted
         particles.set_by_id(field, everything)
         self._sim.measure()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Reals, RealTable, Vectors, mat3, vec3
+from pliant.backend import Reals, RealTable, Vectors, vec3
 from pliant.boundary import FAR, REACH, Blocks, Directory, VolumeMap, profile, sample
 from pliant.particles import Field, Particles
 
@@ -24,34 +24,36 @@ FIELDS = (
 )
 
 
+# Rows of a wall's pose table: vectors as arguments cost far more to pass than arrays.
+ORIGIN, NORMAL, PIVOT, PLACE, VELOCITY, SPIN, ROTATION, POSE = 0, 1, 2, 3, 4, 5, 6, 9
+
+
 @ti.func
-def wall_at(x: vec3, plane: ti.template(), origin: vec3, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, normal: vec3,
+def wall_at(x: vec3, plane: ti.template(), pose: ti.template(), cell: ti.f32, spacing: ti.f32, beyond: ti.f32,
             directory: ti.template(), spline: ti.template()):  # fmt: skip
-    """Distance and gradient of one wall at x, in the wall's own frame."""
-    distance, gradient = (x - origin).dot(normal), normal
+    """Distance of one wall from x, the gradient of that distance, and the wall's velocity there."""
+    R = ti.Matrix.rows([pose[ROTATION], pose[ROTATION + 1], pose[ROTATION + 2]])
+    arm = x - pose[PLACE]
+    local = R.transpose() @ arm + pose[PIVOT]
+    distance, gradient = (local - pose[ORIGIN]).dot(pose[NORMAL]), pose[NORMAL]
     if not ti.static(plane):
-        distance, gradient = sample(x, origin, cell, FAR * spacing, beyond, directory, spline)
-    return distance, gradient
+        distance, gradient = sample(local, pose[ORIGIN], cell, FAR * spacing, beyond, directory, spline)
+    return distance, R @ gradient, pose[VELOCITY] + pose[SPIN].cross(arm)
 
 
 @ti.kernel
-def _feel(n: ti.i32, x: Vectors, first: ti.i32, plane: ti.template(), origin: vec3, cell: ti.f32, spacing: ti.f32,
-          beyond: ti.f32, normal: vec3, directory: Directory, spline: Blocks,
-          table: RealTable, pivot: vec3, shift: vec3, R: mat3, velocity: vec3, spin: vec3,
-          rubbing: ti.f32, no_slip: ti.f32, density: Reals, gradient: Vectors, flux: Reals, drag: Reals,
-          friction: Reals, moving: Vectors):  # fmt: skip
+def _feel(n: ti.i32, x: Vectors, first: ti.i32, plane: ti.template(), pose: Vectors, cell: ti.f32, spacing: ti.f32,
+          beyond: ti.f32, directory: Directory, spline: Blocks, table: RealTable, rubbing: ti.f32, no_slip: ti.f32,
+          density: Reals, gradient: Vectors, flux: Reals, drag: Reals, friction: Reals, moving: Vectors):  # fmt: skip
     """Adds one wall. Friction and velocity of several walls are averaged by the push of each."""
     for i in range(n):
         if first == 1:
             density[i], flux[i], drag[i], friction[i] = 0.0, 0.0, 0.0, 0.0
             gradient[i], moving[i] = vec3(0.0), vec3(0.0)
-        arm = x[i] - pivot - shift
-        distance, m = wall_at(R.transpose() @ arm + pivot, plane, origin, cell, spacing, beyond, normal,
-                              directory, spline)  # fmt: skip
+        distance, outward, speed = wall_at(x[i], plane, pose, cell, spacing, beyond, directory, spline)
         if distance < REACH * spacing:
             beta, slope = profile(distance / spacing, table)
-            g = slope / spacing * (R @ m)
-            speed = velocity + spin.cross(arm)
+            g = slope / spacing * outward
             share = g.norm() / ti.max(g.norm() + gradient[i].norm(), 1e-12)
             friction[i] += share * (rubbing - friction[i])
             moving[i] += share * (speed - moving[i])
@@ -63,17 +65,14 @@ def _feel(n: ti.i32, x: Vectors, first: ti.i32, plane: ti.template(), origin: ve
 
 
 @ti.kernel
-def _keep_out(n: ti.i32, x: Vectors, v: Vectors, mobility: Reals, plane: ti.template(), origin: vec3, cell: ti.f32,
-              spacing: ti.f32, beyond: ti.f32, normal: vec3, directory: Directory, spline: Blocks, pivot: vec3, shift: vec3, R: mat3, velocity: vec3, spin: vec3):  # fmt: skip
+def _keep_out(n: ti.i32, x: Vectors, v: Vectors, mobility: Reals, plane: ti.template(), pose: Vectors, cell: ti.f32,
+              spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks):  # fmt: skip
     for i in range(n):
-        arm = x[i] - pivot - shift
-        distance, m = wall_at(R.transpose() @ arm + pivot, plane, origin, cell, spacing, beyond, normal,
-                              directory, spline)  # fmt: skip
-        if distance < CLEARANCE * spacing and mobility[i] > 0.0 and m.norm() > 0.0:
-            out = (R @ m).normalized()
+        distance, outward, speed = wall_at(x[i], plane, pose, cell, spacing, beyond, directory, spline)
+        if distance < CLEARANCE * spacing and mobility[i] > 0.0 and outward.norm() > 0.0:
+            out = outward.normalized()
             x[i] += (CLEARANCE * spacing - distance) * out
-            approach = (v[i] - velocity - spin.cross(arm)).dot(out)
-            v[i] -= ti.min(approach, 0.0) * out
+            v[i] -= ti.min((v[i] - speed).dot(out), 0.0) * out
 
 
 @dataclasses.dataclass
@@ -137,30 +136,37 @@ class Walls:
         self.particles, self.walls, self.spacing = particles, walls, spacing
         self.table = ti.ndarray(ti.f32, table.shape)
         self.table.from_numpy(table.astype(np.float32))
+        self._told: dict[str, np.ndarray] = {}
         self._maps = [self._map_arguments(wall) for wall in walls]
 
     def _map_arguments(self, wall: Wall) -> tuple:
-        d = self.spacing
+        d, pose = self.spacing, ti.ndarray(vec3, POSE)
         if wall.map is not None:
             m = wall.map
-            return (False, vec3(*m.origin), m.cell, d, m.beyond, vec3(0.0), m.directory, m.spline)
-        assert wall.plane is not None
-        point, normal = wall.plane
-        return (True, vec3(*point), d, d, FAR * d, vec3(*normal), ti.ndarray(ti.i32, (1, 1, 1)),
-                ti.ndarray(ti.f32, (1, 1)))  # fmt: skip
+            return False, pose, m.cell, d, m.beyond, m.directory, m.spline
+        return True, pose, d, d, FAR * d, ti.ndarray(ti.i32, (1, 1, 1)), ti.ndarray(ti.f32, (1, 1))
 
-    @staticmethod
-    def _pose(wall: Wall) -> tuple:
-        return (vec3(*wall.pivot), vec3(*wall.shift), mat3(wall.rotation.tolist()), vec3(*wall.velocity),
-                vec3(*wall.spin))  # fmt: skip
+    def _place(self, wall: Wall, pose: ti.Ndarray) -> None:
+        """Tells the device where a wall is; walls at rest are told once."""
+        if wall.map is not None:
+            frame = [wall.map.origin, np.zeros(3)]
+        else:
+            assert wall.plane is not None
+            frame = [*wall.plane]
+        rows = [*frame, wall.pivot, wall.pivot + wall.shift, wall.velocity, wall.spin, *wall.rotation]
+        values = np.array(rows, np.float32)
+        if not np.array_equal(values, self._told.get(wall.name)):
+            pose.from_numpy(values)
+            self._told[wall.name] = values
 
     def feel(self, t: float) -> None:
         """Samples all walls at the particles (densities, gradients, drag), at the walls' velocities of time t."""
         p = self.particles
         for k, (wall, arguments) in enumerate(zip(self.walls, self._maps, strict=True)):
             wall.set_velocity(t)
-            _feel(p.n, p.x, int(k == 0), *arguments, self.table, *self._pose(wall), wall.friction, float(wall.no_slip),
-                  p.wall_density, p.wall_gradient, p.wall_flux, p.wall_drag, p.wall_friction, p.wall_velocity)  # fmt: skip
+            self._place(wall, arguments[1])
+            _feel(p.n, p.x, int(k == 0), *arguments, self.table, wall.friction, float(wall.no_slip), p.wall_density,
+                  p.wall_gradient, p.wall_flux, p.wall_drag, p.wall_friction, p.wall_velocity)  # fmt: skip
 
     def advance(self, dt: float) -> None:
         """Moves the walls, then puts back any particle that came closer than CLEARANCE."""
@@ -169,7 +175,8 @@ class Walls:
             wall.advance(dt)
         for _ in range(KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1):
             for wall, arguments in zip(self.walls, self._maps, strict=True):
-                _keep_out(p.n, p.x, p.v, p.mobility, *arguments, *self._pose(wall))
+                self._place(wall, arguments[1])
+                _keep_out(p.n, p.x, p.v, p.mobility, *arguments)
 
     @property
     def rough(self) -> bool:

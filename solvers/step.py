@@ -7,7 +7,8 @@ from contextlib import contextmanager
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Reals, Vectors, sync, vec3
+from pliant.backend import Reals, Vectors, sync
+from pliant.neighbors import INVERSE_LENGTH, LENGTH
 from pliant.solvers.force import Force
 from pliant.solvers.pressure.dfsph import DFSPHSolver, Outcome
 from pliant.world import World
@@ -29,10 +30,10 @@ def _rub(n: ti.i32, dt: ti.f32, p: Reals, mobility: Reals, friction: Reals, grad
 
 
 @ti.kernel
-def _advance(n: ti.i32, dt: ti.f32, period: vec3, inverse_period: vec3, v: Vectors, x: Vectors):
+def _advance(n: ti.i32, dt: ti.f32, period: Vectors, v: Vectors, x: Vectors):
     for i in range(n):
         moved = x[i] + dt * v[i]
-        x[i] = moved - period * ti.floor(moved * inverse_period)
+        x[i] = moved - period[LENGTH] * ti.floor(moved * period[INVERSE_LENGTH])
 
 
 class Step:
@@ -63,7 +64,7 @@ class Step:
         with self.stage("advance"):
             if world.walls.rough:
                 _rub(p.n, dt, p.p, p.mobility, p.wall_friction, p.wall_gradient, p.wall_velocity, p.v)
-            _advance(p.n, dt, world.neighbors.period, world.neighbors.inverse_period, p.v, p.x)
+            _advance(p.n, dt, world.neighbors.period, p.v, p.x)
             world.walls.advance(dt)
 
     @contextmanager

@@ -14,7 +14,7 @@ FOLDERS = {"engine": "pliant", "materials": "pliant.materials", "solvers": "plia
 FOLDERS |= {"scenes": "pliant.scenes", "tools": "pliant.tools", "tests": "tests"}
 
 CORE = ["backend", "boundary", "errors", "geometry", "neighbors"]
-CORE += ["options", "particles", "reduce", "rotation", "smoothing"]
+CORE += ["options", "particles", "reduce", "rotation", "smoothing", "walls", "world"]
 FACADE = 3  # everything in engine/ that is not core
 LAYERS = {f"pliant.{name}": 0 for name in CORE}
 LAYERS |= {"pliant.materials": 1, "pliant.solvers": 2, "pliant.scenes": 4, "pliant.tools": 5, "tests": 5}

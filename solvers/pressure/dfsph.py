@@ -8,10 +8,12 @@ for the projection),
     step = <dq, D dq> / <dq, K dq>,
 
 the inverse of the curvature just seen. It costs no further product with K, and needs three to four times fewer
-sweeps at equal error. Pressures of the last step, carried by the particles, are the first guess.
+sweeps at equal error. Pressures of the last step, carried by the particles, are the first guess of the density
+solve; the divergence solve starts from nothing, because most often nothing is left for it to do.
 
-The error that ends the iteration is two-sided where pressure acts: fluid that is pushed apart counts as much
-as fluid that is compressed, because pressure left over from the first guess would add energy.
+The iteration ends when the mean compression is below the tolerance and the two-sided error, which also counts fluid
+that pressure pushes apart, is below twice of it. Without the second condition pressure left over from the
+first guess adds energy: in a collapsing column 1.3 % within 20 steps, with it 0.2 %.
 """
 
 import dataclasses
@@ -25,7 +27,8 @@ from pliant.reduce import BLOCKS
 from pliant.solvers.pressure import system
 from pliant.world import World
 
-FIRST_STEP = 0.5  # Ihmsen et al. 2014 relax Jacobi by this; the curvature replaces it after one sweep
+FIRST_STEP = 1.0  # replaced by the curvature after one sweep
+TWO_SIDED = 2.0  # tolerance of the two-sided error, in tolerances of compression
 LONGEST_STEP = 20.0
 SHORTEST_STEP = 0.1
 LONELY = 1e-2  # particles with a diagonal below this share of a full neighbourhood's have nothing to push against
@@ -49,18 +52,16 @@ class DFSPH(Options):
         return (
             *system.FIELDS,
             Field("p", "real", "Pa", "pressure", carried=True),
-            Field("p_divergence", "real", "Pa", "pressure of the divergence-free solve", carried=True),
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a solve ended: iterations, mean and largest compression left, and the two-sided mean error."""
+    """How a solve ended: iterations, mean and largest compression left."""
 
     iterations: int
     mean: float
     largest: float
-    error: float
     converged: bool
 
 
@@ -70,7 +71,7 @@ class DFSPHSolver:
 
     def __init__(self, options: DFSPH, world: World):
         self.options, self.world = options, world
-        self.partial = ti.ndarray(ti.f32, (BLOCKS, 6))
+        self.partial, self.sums = ti.ndarray(ti.f32, (BLOCKS, system.SUMS)), ti.ndarray(ti.f32, system.SUMS)
         self.least = LONELY * self._full_diagonal()
 
     def _full_diagonal(self) -> float:
@@ -84,41 +85,36 @@ class DFSPHSolver:
         lightest = min((m.density for m in self.world.materials), default=1000.0)
         return float((d**3 * slope**2).sum() * d**3 / lightest)
 
-    def _pairs(self) -> tuple:
-        neighbors = self.world.neighbors
-        return neighbors.count, neighbors.neighbor, neighbors.gradient
-
     def prepare(self) -> None:
         p = self.world.particles
-        system.diagonal(p.n, *self._pairs(), p.wall_gradient, p.V, p.mobility, p.D)
+        system.prepare(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.V, p.mobility, p.D)
 
     def remove_divergence(self, dt: float) -> Outcome:
-        return self._solve(dt, "p_divergence", 0.0, self.options.max_divergence_error, 0)
+        self.world.particles.q.fill(0.0)
+        return self._solve(dt, 0.0, self.options.max_divergence_error, 0)
 
     def remove_compression(self, dt: float) -> Outcome:
-        return self._solve(dt, "p", 1.0, self.options.max_density_error, self.options.min_iterations)
-
-    def _solve(self, dt: float, guess: str, compression: float, tolerance: float, least: int) -> Outcome:
         p = self.world.particles
-        system.predict(p.n, *self._pairs(), p.wall_gradient, p.wall_flux, p.wall_density, p.density, p.v, dt,
-                       compression, p.source)  # fmt: skip
-        system.scale(p.n, getattr(p, guess), dt * dt, p.q)
-        sums, worst = self._sweep(0.0)
+        system.begin(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.mobility, dt, p.p, p.q, p.v)
+        outcome = self._solve(dt, 1.0, self.options.max_density_error, self.options.min_iterations)
+        system.finish(p.n, dt, p.q, p.p)
+        return outcome
+
+    def _solve(self, dt: float, compression: float, tolerance: float, least: int) -> Outcome:
+        p, pairs = self.world.particles, self.world.neighbors.pairs
+        system.predict(p.n, *pairs, p.wall_gradient, p.wall_flux, p.wall_density, p.density, p.D, self.least, p.v, dt,
+                       compression, p.q, p.residual, self.partial, self.sums)  # fmt: skip
         iterations, step = 0, FIRST_STEP
-        while iterations < least or (sums[1] > tolerance * p.n and iterations < self.options.max_iterations):
-            sums, worst = self._sweep(step)
+        while iterations < least or (self._error() > tolerance and iterations < self.options.max_iterations):
+            system.iterate(p.n, *pairs, p.wall_gradient, p.V, self.world.spacing**3, p.mobility, p.D, self.least, dt, step,
+                           p.q, p.change, p.a, p.v, p.answer, p.residual, self.partial, self.sums)  # fmt: skip
             iterations += 1
-            _, _, length, curvature = sums
+            curvature = self.sums[system.CURVATURE]
             if curvature > 0.0:
-                step = min(max(length / curvature, SHORTEST_STEP), LONGEST_STEP)
-        system.scale(p.n, p.q, 1.0 / (dt * dt), getattr(p, guess))
-        system.accelerate(p.n, p.a, 1.0 / dt, p.v)
-        error = sums[1] / p.n
-        return Outcome(iterations, sums[0] / p.n, worst, error, error <= tolerance)
+                step = min(max(self.sums[system.LENGTH] / curvature, SHORTEST_STEP), LONGEST_STEP)
+        mean = self.sums[system.COMPRESSION] / p.n
+        return Outcome(iterations, mean, self.sums[system.LARGEST], self._error() <= tolerance)
 
-    def _sweep(self, step: float) -> tuple[np.ndarray, float]:
-        p = self.world.particles
-        system.iterate(p.n, *self._pairs(), p.wall_gradient, p.V, p.mobility, p.D, p.source, self.least, step,
-                       p.q, p.a, p.residual, p.change, self.world.spacing**3, self.partial)  # fmt: skip
-        table = self.partial.to_numpy()
-        return table[:, :4].sum(axis=0, dtype=float), float(table[:, 4].max())
+    def _error(self) -> float:
+        two_sided = self.sums[system.TWO_SIDED] / TWO_SIDED
+        return max(self.sums[system.COMPRESSION], two_sided) / self.world.particles.n

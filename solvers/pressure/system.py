@@ -1,6 +1,6 @@
 """The pressure system that every incompressible solver shares.
 
-Density ratios rho_i = sum_j V_j W_ij + wall must not exceed one. With the stored G_ij = V_j grad W_ij and
+Density ratios rho_i = sum_j V_j W_ij + wall must not exceed one. With G_ij = V_j grad W_ij and
 the wall's gradient b_i, pressures p accelerate particles by (Kugelstadt 2021, Section 6; Neder 2024, Eq. 31, 38)
 
     a_i = -1/rho0_i ( sum_j (p_i + p_j) G_ij + p_i b_i ),
@@ -16,88 +16,140 @@ fluid is pushed, never pulled. The solver works on q = dt^2 p, for which K does 
 
 import taichi as ti
 
-from pliant.backend import Ints, IntTable, Reals, RealTable, Vectors, VectorTable
+from pliant.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.neighbors import difference
 from pliant.particles import Field
 from pliant.reduce import BLOCKS, block
 
 FIELDS = (
-    Field("a", "vector", "m", "displacement by pressure, dt^2 times its acceleration"),
-    Field("D", "real", "1/Pa/s^2", "diagonal of K"),
-    Field("source", "real", "1", "density ratio to be removed"),
-    Field("residual", "real", "1", "what is left of it: source - K q"),
+    Field("a", "vector", "m", "displacement by the last change of pressure: dt^2 times its acceleration"),
+    Field("D", "real", "1/(Pa s^2)", "diagonal of K"),
+    Field("residual", "real", "1", "density ratio still to be removed"),
     Field("q", "real", "Pa s^2", "dt^2 times pressure"),
     Field("change", "real", "Pa s^2", "last change of q"),
+    Field("answer", "real", "1", "what the last change of q did to the density ratio"),
 )
+COMPRESSION, TWO_SIDED, LENGTH, CURVATURE, LARGEST, SUMS = range(6)  # what a solve sums up, and their number
 
 
 @ti.kernel
-def diagonal(n: ti.i32, count: Ints, neighbor: IntTable, gradient: VectorTable, b: Vectors, V: Reals,
-             mobility: Reals, D: Reals):  # fmt: skip
+def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+            factor: RealTable, b: Vectors, V: Reals, mobility: Reals, D: Reals):  # fmt: skip
     """D_i = mobility_i |sum_j G_ij + b_i|^2 + sum_j mobility_j V_i / V_j |G_ij|^2."""
     for i in range(n):
-        total, others = b[i], 0.0
+        total, others = vec3(0.0), 0.0
         for k in range(count[i]):
-            G, j = gradient[i, k], neighbor[i, k]
+            j = neighbor[i, k]
+            G = factor[i, k] * difference(x[i], x[j], wraps, period)
             total += G
             others += mobility[j] / V[j] * G.dot(G)
+        total += b[i]
         D[i] = mobility[i] * total.dot(total) + V[i] * others
 
 
+@ti.func
+def pushed(i: ti.i32, q: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
+           count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template()):  # fmt: skip
+    """sum_j (q_i + q_j) G_ij + q_i b_i: minus the force of pressures q."""
+    total = vec3(0.0)
+    for k in range(count[i]):
+        j = neighbor[i, k]
+        total += (q[i] + q[j]) * factor[i, k] * difference(x[i], x[j], wraps, period)
+    return total + q[i] * b[i]
+
+
+@ti.func
+def approach(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
+             count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template()):  # fmt: skip
+    """sum_j G_ij . (u_i - u_j) + b_i . u_i: growth of the density ratio by displacements or velocities u."""
+    total = 0.0
+    for k in range(count[i]):
+        j = neighbor[i, k]
+        total += factor[i, k] * difference(x[i], x[j], wraps, period).dot(u[i] - u[j])
+    return total + b[i].dot(u[i])
+
+
 @ti.kernel
-def predict(n: ti.i32, count: Ints, neighbor: IntTable, gradient: VectorTable, b: Vectors, flux: Reals,
-            wall: Reals, density: Reals, v: Vectors, dt: ti.f32, compression: ti.f32, source: Reals):  # fmt: skip
-    """source = dt d rho/dt + (rho - 1), the excess at the end of the step; with compression = 0 only the part of
-    (rho - 1) that is missing counts, which leaves the rate: thinned-out particles may still come closer."""
+def begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+          factor: RealTable, b: Vectors, mobility: Reals, dt: ti.f32, p: Reals, q: Reals, v: Vectors):  # fmt: skip
+    """Starts from the pressures of the last step."""
     for i in range(n):
-        rate = b[i].dot(v[i]) - flux[i]
-        for k in range(count[i]):
-            rate += gradient[i, k].dot(v[i] - v[neighbor[i, k]])
-        excess = density[i] + wall[i] - 1.0
-        source[i] = dt * rate + ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
+        q[i] = dt * dt * p[i]
+    for i in range(n):
+        v[i] -= mobility[i] / dt * pushed(i, q, wraps, period, x, count, neighbor, factor, b)
 
 
 @ti.kernel
-def iterate(n: ti.i32, count: Ints, neighbor: IntTable, gradient: VectorTable, b: Vectors, V: Reals, mobility: Reals,
-            D: Reals, source: Reals, least: ti.f32, step: ti.f32, q: Reals, a: Vectors, residual: Reals,
-            change: Reals, volume: ti.f32, partial: RealTable):  # fmt: skip
-    """One projected step q <- max(0, q + step residual / D), then the new residual and, block by block, sums of
-    compression, two-sided error, V dq D dq and V dq K dq (V in units of `volume`), and the largest compression."""
+def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+            factor: RealTable, b: Vectors, flux: Reals, wall: Reals, density: Reals, D: Reals, least: ti.f32, v: Vectors,
+            dt: ti.f32, compression: ti.f32, q: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
+    """residual = dt d rho/dt + (rho - 1), the excess at the end of the step; with compression = 0 only what is
+    missing of (rho - 1) counts, which leaves the rate: thinned-out particles may still come closer."""
+    for i in range(n):
+        rate = approach(i, v, wraps, period, x, count, neighbor, factor, b) - flux[i]
+        excess = density[i] + wall[i] - 1.0
+        residual[i] = dt * rate + ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
+    ti.loop_config(block_dim=1)
+    for s in range(BLOCKS):
+        lo, hi = block(s, n)
+        over, error, worst = 0.0, 0.0, 0.0
+        for i in range(lo, hi):
+            if D[i] > least:
+                r = residual[i]
+                over += ti.max(r, 0.0)
+                error += ti.select(q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
+                worst = ti.max(worst, r)
+        partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
+    ti.loop_config(serialize=True)
+    for k in range(SUMS):
+        total_up(k, partial, sums)
+
+
+@ti.func
+def total_up(k: ti.i32, partial: ti.template(), sums: ti.template()):
+    total = 0.0
+    for s in range(BLOCKS):
+        total = ti.select(k == LARGEST, ti.max(total, partial[s, k]), total + partial[s, k])
+    sums[k] = total
+
+
+@ti.kernel
+def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+            factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, mobility: Reals, D: Reals, least: ti.f32, dt: ti.f32,
+            step: ti.f32, q: Reals, change: Reals, a: Vectors, v: Vectors, answer: Reals, residual: Reals,
+            partial: RealTable, sums: Reals):  # fmt: skip
+    """One projected step q <- max(0, q + step residual / D), what it does to velocities and residuals, and the sums of
+    compression, of the two-sided error, of V dq D dq and V dq K dq (V in units of `volume`), and the largest compression."""
     for i in range(n):
         old = q[i]
         q[i] = ti.select(D[i] > least, ti.max(old + step * residual[i] / ti.max(D[i], least), 0.0), 0.0)
         change[i] = q[i] - old
     for i in range(n):
-        total = q[i] * b[i]
-        for k in range(count[i]):
-            total += (q[i] + q[neighbor[i, k]]) * gradient[i, k]
-        a[i] = -mobility[i] * total
+        a[i] = -mobility[i] * pushed(i, change, wraps, period, x, count, neighbor, factor, b)
+        v[i] += a[i] / dt
+    for i in range(n):
+        answer[i] = approach(i, a, wraps, period, x, count, neighbor, factor, b)
+    ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         lo, hi = block(s, n)
-        compression, error, length, curvature, worst = 0.0, 0.0, 0.0, 0.0, 0.0
+        over, error, length, curvature, worst = 0.0, 0.0, 0.0, 0.0, 0.0
         for i in range(lo, hi):
-            rate = b[i].dot(a[i])
-            for k in range(count[i]):
-                rate += gradient[i, k].dot(a[i] - a[neighbor[i, k]])
-            new = source[i] + rate
+            r = residual[i] + answer[i]
+            residual[i] = r
             if D[i] > least:
-                over = ti.max(new, 0.0)
-                compression += over
-                error += ti.select(q[i] > 0.0, ti.abs(new), over)
+                over += ti.max(r, 0.0)
+                error += ti.select(q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
                 length += V[i] / volume * D[i] * change[i] ** 2
-                curvature += V[i] / volume * change[i] * (residual[i] - new)
-                worst = ti.max(worst, over)
-            residual[i] = new
-        partial[s, 0], partial[s, 1], partial[s, 2], partial[s, 3] = compression, error, length, curvature
-        partial[s, 4] = worst
+                curvature -= V[i] / volume * change[i] * answer[i]
+                worst = ti.max(worst, r)
+        partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
+        partial[s, LENGTH], partial[s, CURVATURE] = length, curvature
+    ti.loop_config(serialize=True)
+    for k in range(SUMS):
+        total_up(k, partial, sums)
 
 
 @ti.kernel
-def scale(n: ti.i32, p: Reals, factor: ti.f32, q: Reals):
+def finish(n: ti.i32, dt: ti.f32, q: Reals, p: Reals):
     for i in range(n):
-        q[i] = factor * p[i]
-
-
-@ti.kernel
-def accelerate(n: ti.i32, a: Vectors, factor: ti.f32, v: Vectors):
-    for i in range(n):
-        v[i] += factor * a[i]
+        p[i] = q[i] / (dt * dt)
