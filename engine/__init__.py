@@ -1,7 +1,11 @@
 """Pliant: one particle engine for soft solids, fluids, sand, shells and rigid bodies. `import pliant as pl`."""
 
+import os
+
 if __name__ != "pliant":
     raise ImportError("engine/ installs as the package pliant; write `import pliant` instead of `import engine`.")
+
+os.environ.setdefault("ENABLE_TAICHI_HEADER_PRINT", "0")  # before Taichi is imported: nobody asked for its banner
 
 from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.frames import Frame

@@ -1,6 +1,7 @@
 """From a checked scene to arrays: samples bodies, carves overlaps, builds walls."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -98,8 +99,8 @@ def build_wall(body: Body, spacing: float, smoothing: Smoothing) -> Wall:
     pivot = np.zeros(3) if infinite else bounds.mean(axis=0)
     if body.pivot is not None:
         pivot = np.asarray(body.pivot, dtype=float)
-    common = dict(name=body.name, friction=float(material.friction), no_slip=bool(material.no_slip), pivot=pivot,
-                  motion=body.motion)  # fmt: skip
+    common: dict[str, Any] = dict(name=body.name, friction=float(material.friction), no_slip=bool(material.no_slip),
+                                  pivot=pivot, motion=body.motion)  # fmt: skip
     if infinite:
         normal = np.asarray(shape.normal, dtype=float) / np.linalg.norm(shape.normal)
         side = -1.0 if material.inside_out else 1.0

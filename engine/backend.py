@@ -4,13 +4,12 @@ Kernels are plain functions of `ti.ndarray`s: their compiled form does not depen
 particles, so the offline cache serves every scene and arrays may grow without recompiling.
 """
 
-import os
+import contextlib
+import io
 
-os.environ.setdefault("ENABLE_TAICHI_HEADER_PRINT", "0")  # users asked for a simulation, not a banner
+import taichi as ti
 
-import taichi as ti  # noqa: E402
-
-from pliant.errors import PliantError, unknown_name  # noqa: E402
+from pliant.errors import PliantError, unknown_name
 
 BACKENDS = {"cpu": ti.cpu, "cuda": ti.cuda, "vulkan": ti.vulkan, "metal": ti.metal}
 
@@ -46,11 +45,13 @@ def start(backend: str = "cpu") -> None:
     if _started is not None:
         raise PliantError(f"Pliant already runs on {_started!r} in this process; start a new process for {backend!r}.")
     if ti.lang.impl.get_runtime().prog is not None:
-        raise PliantError("Taichi was started before Pliant; let pliant.build(backend=...) start it instead of ti.init.")
+        raise PliantError("Taichi was started before Pliant; let pliant.build(backend=...) start it instead of "
+                          "ti.init.")  # fmt: skip
     if not ti.lang.misc.is_arch_supported(BACKENDS[backend]):
         raise PliantError(f"backend {backend!r} is not available on this machine; use backend='cpu'.")
-    ti.init(arch=BACKENDS[backend], default_fp=ti.f32, default_ip=ti.i32, offline_cache=True, log_level=ti.WARN,
-            cpu_block_dim_adaptive=False, default_cpu_block_dim=CHUNK)  # fmt: skip
+    with contextlib.redirect_stdout(io.StringIO()):  # "[Taichi] Starting on arch=x64", whatever the log level
+        ti.init(arch=BACKENDS[backend], default_fp=ti.f32, default_ip=ti.i32, offline_cache=True, log_level=ti.WARN,
+                cpu_block_dim_adaptive=False, default_cpu_block_dim=CHUNK)  # fmt: skip
     _started = backend
 
 

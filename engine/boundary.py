@@ -46,7 +46,7 @@ FAR = 4.0  # in spacings: distances are cut off here
 TABLE = 512
 STENCIL = 6  # quadrature points per spacing in the wall integral
 FLAT = 5e-3  # in spacings: a neighbourhood this close to a plane is one
-EDGE = 0.84  # share of the integral's excess over a flat wall that makes a lattice in a right-angled edge or corner exact
+EDGE = 0.84  # share of the integral's excess over a flat wall making a lattice in a right-angled edge or corner exact
 OUTSIDE, INSIDE, BEYOND = -1, -2, -3  # directory entries of blocks without nodes
 MAP_VERSION = 4
 
@@ -143,7 +143,8 @@ def _spline_coefficients(place: Places, directory: Directory, values: Blocks, sp
                 q = place[b] * BLOCK + o
                 q[axis] += side
                 c = ti.floor(ti.cast(q, ti.f32) / BLOCK, ti.i32)
-                if (c >= 0).all() and c[0] < directory.shape[0] and c[1] < directory.shape[1] and c[2] < directory.shape[2]:
+                if ((c >= 0).all() and c[0] < directory.shape[0] and c[1] < directory.shape[1]
+                        and c[2] < directory.shape[2]):  # fmt: skip
                     if directory[c] >= 0:
                         l = q - c * BLOCK + 1
                         total += values[directory[c], l[0] + SIDE * (l[1] + SIDE * l[2])]

@@ -135,9 +135,11 @@ def _build_lists(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, V
     for i in range(n):
         xi = x[i]
         c = cell_of(xi, grid, dims, wraps, periodic)
-        low = origin + c * size
-        if ti.static(wraps):  # a periodic particle may stand one period away from its cell
-            low += period[LENGTH] * ti.round((xi - low) * period[INVERSE_LENGTH])
+        low, along = origin + c * size, xi[0] - origin[0]
+        if ti.static(wraps):  # a periodic particle may stand whole periods away from its cell
+            away = period[LENGTH] * ti.round((xi - low) * period[INVERSE_LENGTH])
+            low += away
+            along -= away[0]
         k = 0
         for row in range(9):
             dy, dz = row % 3 - 1, row // 3 - 1
@@ -149,8 +151,8 @@ def _build_lists(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, V
             if reach2 > 0.0 and cy >= 0 and cy < dims[1] and cz >= 0 and cz < dims[2]:
                 base = dims[0] * (cy + dims[1] * cz)
                 reach = ti.sqrt(reach2)
-                left = ti.floor((xi[0] - reach - origin[0]) * inverse[0] - 1e-3, ti.i32)
-                right = ti.floor((xi[0] + reach - origin[0]) * inverse[0] + 1e-3, ti.i32)
+                left = ti.floor((along - reach) * inverse[0] - 1e-3, ti.i32)
+                right = ti.floor((along + reach) * inverse[0] + 1e-3, ti.i32)
                 first, last = ti.max(ti.min(left, dims[0] - 1), 0), ti.min(ti.max(right, 0), dims[0] - 1)
                 for part in range(ti.static(2 if wraps else 1)):
                     if ti.static(wraps):
@@ -166,8 +168,8 @@ def _build_lists(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, V
                         slot = ti.min(k, width - 1)
                         neighbor[i, slot], factor[i, slot] = j, r2
                         k += ti.cast(r2 < h * h, ti.i32) & ti.cast(j != i, ti.i32)
-        if k > width:
-            ti.atomic_max(fullest[0], k)
+        if k >= width:  # the last slot is for candidates that turn out to be none
+            ti.atomic_max(fullest[0], k + 1)
             k = width
         count[i] = (k + LANES - 1) // LANES * LANES
         for l in range(k, count[i]):
@@ -248,8 +250,8 @@ class Neighbors:
             wanted = dims.copy()
             middle = np.median(self.particles.numpy("x"), axis=0)
             while np.prod(dims.astype(float)) > limit:
-                k = int(np.argmax(np.where(self.periods > 0, 0, dims)))
-                dims[k] = (dims[k] + 1) // 2
+                longest = int(np.argmax(np.where(self.periods > 0, 0, dims)))
+                dims[longest] = (dims[longest] + 1) // 2
             for k in np.flatnonzero(dims < wanted):
                 first = np.clip((middle[k] - origin[k]) / size[k] - dims[k] / 2, 0, wanted[k] - dims[k])
                 origin[k] += np.floor(first) * size[k]

@@ -8,10 +8,9 @@ can report everything that is wrong with a scene at once.
 import dataclasses
 import difflib
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from typing_extensions import dataclass_transform
 
 
 class _Required:
@@ -77,7 +76,7 @@ class Rule:
             array = np.asarray(value, dtype=float)
         except (TypeError, ValueError):
             return f"{name} must be {wanted}, got {value!r}"
-        if array.shape != shape or isinstance(value, (bool, str)):
+        if array.shape != shape or np.asarray(value).dtype.kind not in "iufO":  # text and booleans are no numbers
             return f"{name} must be {wanted}, got {value!r}"
         if np.isnan(array).any():
             return f"{name} must be {wanted}, got {value!r} (not a number)"
@@ -86,7 +85,8 @@ class Rule:
         below = array <= self.low if self.open_low else array < self.low
         above = array >= self.high if self.open_high else array > self.high
         if below.any() or above.any():
-            return f"{name} must be {self.range}{f' {self.unit}' if self.unit else ''}, got {value!r}"
+            unit = f" {self.unit}" if self.unit not in ("", "1") and self.range != "finite" else ""
+            return f"{name} must be {self.range}{unit}, got {value!r}"
         return None
 
 
@@ -147,11 +147,14 @@ class _Recording(type):
         return self
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(param, positive, nonnegative))
 class Options(metaclass=_Recording):
     """Base of shapes, materials and solver settings. Subclasses become frozen dataclasses by themselves."""
 
     _recorded: tuple[str, ...]
+
+    if TYPE_CHECKING:  # what the metaclass takes: anything, since wrong names are remembered and reported later
+
+        def __init__(self, *args: Any, **given: Any) -> None: ...
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import taichi as ti
@@ -59,14 +60,9 @@ GATHER = {"vector": _gather_vectors, "real": _gather_reals, "int": _gather_ints}
 class Particles:
     """Arrays of `n` particles, one attribute per schema field: `particles.x`, `particles.v`, ..."""
 
-    x: ti.Ndarray
-    v: ti.Ndarray
-    m: ti.Ndarray
-    V: ti.Ndarray
-    mobility: ti.Ndarray
-    body: ti.Ndarray
-    id: ti.Ndarray
-    density: ti.Ndarray
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> ti.Ndarray: ...
 
     def __init__(self, n: int, fields: Iterable[Field] = ()):
         self.n = n

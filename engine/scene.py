@@ -76,7 +76,7 @@ class Settings(Options):
 class Body:
     """What `scene.add` returns: the handle of one body."""
 
-    def __init__(self, name: str, shape: Shape, material: Material, velocity: Any):
+    def __init__(self, name: str, shape: Any, material: Any, velocity: Any):  # as the user gave them: see `problems`
         self.name, self.shape, self.material, self.velocity = name, shape, material, velocity
         self.fixed: Any = None
         self.motion: Callable[[float], Any] | None = None

@@ -77,8 +77,8 @@ class Simulation:
         particles.set("mobility", np.where(fixed, 0.0, 1.0 / density))
         particles.set("body", np.repeat(np.arange(len(sizes)), sizes))
         particles.set("id", np.arange(particles.n))
-        self._ranges = dict(zip((f.body.name for f in self.fillings),
-                                zip(np.cumsum([0, *sizes[:-1]]), np.cumsum(sizes), strict=True), strict=True))  # fmt: skip
+        names, starts, ends = [f.body.name for f in self.fillings], np.cumsum([0, *sizes[:-1]]), np.cumsum(sizes)
+        self._ranges = dict(zip(names, zip(starts, ends, strict=True), strict=True))
 
     def _pivots(self) -> np.ndarray:
         return np.array([f.x.mean(axis=0) if f.body.pivot is None else f.body.pivot for f in self.fillings])
@@ -117,6 +117,8 @@ class Simulation:
 
     def step(self, dt: float | None = None) -> None:
         """Moves on by one time step (`dt` [s] overrides the adaptive one)."""
+        if dt is not None:
+            _finite("dt", dt)
         p = self.world.particles
         free = self.next_dt()
         self.dt = min(free, dt) if dt is not None else free
@@ -203,7 +205,7 @@ class Simulation:
         self.measure()
 
     def __getitem__(self, body: Body | str) -> Any:
-        name = body.name if isinstance(body, Body) else body
+        name = body.name if isinstance(body, Body) else str(body)
         if name in self._ranges:
             return BodyView(self, name, *self._ranges[name])
         for wall in self.world.walls.walls:
@@ -222,7 +224,8 @@ class StopRun(Exception):  # noqa: N818 - not an error: a callback's wish to end
 
 
 def _finite(name: str, value: Any) -> None:
-    if not isinstance(value, (int, float, np.number)) or not math.isfinite(value) or value <= 0:
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value <= 0:
         raise PliantError(f"{name} must be a positive number, got {value!r}")
 
 

@@ -155,7 +155,8 @@ class Walls:
             frame = [*wall.plane]
         rows = [*frame, wall.pivot, wall.pivot + wall.shift, wall.velocity, wall.spin, *wall.rotation]
         values = np.array(rows, np.float32)
-        if not np.array_equal(values, self._told.get(wall.name)):
+        told = self._told.get(wall.name)
+        if told is None or not np.array_equal(values, told):
             pose.from_numpy(values)
             self._told[wall.name] = values
 

@@ -11,8 +11,11 @@ class Fluid(Material):
     viscosity: float = nonnegative(1e-6, "kinematic viscosity", "m^2/s", high=1e3, source="water at 20 C: 1.0e-6")
     surface_tension: float = nonnegative(0.0, "surface tension; water against air: 0.072", "N/m", high=1e3,
                                          source="Akinci et al. 2013, calibrated to SI")  # fmt: skip
+    damping: float = nonnegative(
+        0.05, "numerical viscosity at the scale of particles, in units of d sqrt(|g| d): it calms the jitter of particles "
+        "about their places, and fades as d^1.5 when particles get smaller", "1", high=10.0)  # fmt: skip
     viscosity_solver: str = param(
-        "auto", "explicit (Morris et al. 1997) is cheap and accurate for thin liquids; implicit (Weiler et al. 2018) is "
-        "stable for any viscosity and keeps angular momentum, so that thick liquids coil; auto takes the "
+        "auto", "explicit (Morris et al. 1997) is cheap and accurate for thin liquids; implicit (Weiler et al. 2018) "
+        "is stable for any viscosity and keeps angular momentum, so that thick liquids coil; auto takes the "
         "explicit one where it is stable at the largest step", choices=("auto", "explicit", "implicit"),
     )  # fmt: skip

@@ -81,7 +81,7 @@ def test_a_bad_particle_radius(value):
     ({"pressure": "dfsph"}, ("pressure must be a pressure solver such as pl.DFSPH()", "'dfsph'")),
     ({"pressure": pl.DFSPH(max_iterations=2.5)}, ("DFSPH: max_iterations must be a whole number", "2.5")),
     ({"dt": -1}, ("dt must be in (0, 1] s", "-1")),
-    ({"cfl": 2}, ("cfl must be in (0, 1]", "got 2")),
+    ({"cfl": 2}, ("cfl must be in (0, 1], got 2",)),
     ({"min_dt": 0.1, "max_dt": 0.01}, ("min_dt must not exceed max_dt", "0.1 and 0.01")),
     ({"smoothing": "spikey"}, ("smoothing must be one of", "'spikey'", "did you mean 'spiky'?")),
     ({"periodic": (0.1, None, None)}, ("a period must be at least 0.6 m (12 particle radii)", "got 0.1")),
@@ -102,6 +102,8 @@ def test_bad_settings(settings, parts):
     (pl.Box(size=(1, NAN, 1)), ("Box: size must be three numbers", "nan")),
     (pl.Box(size=(1, INF, 1)), ("Box: size must be in (0, inf) m", "inf")),
     (pl.Box(size=1), ("Box: size must be three numbers", "got 1")),
+    (pl.Box(size=("1", "1", "1")), ("Box: size must be three numbers", "('1', '1', '1')")),
+    (pl.Box(size=(1, 1, 1), center=(0, INF, 0)), ("Box: center must be finite, got",)),
     (pl.Box(size="big"), ("Box: size must be three numbers", "'big'")),
     (pl.Box((1, 1, 1), (0, 0, 0), 3), ("Box takes at most 2 values, got 3",)),
     (pl.Box((1, 1, 1), size=(1, 1, 1)), ("Box got 'size' twice",)),
@@ -322,6 +324,12 @@ def test_bad_times(sim, value):
         next(sim.frames(value))
     with pytest.raises(pl.PliantError, match="fps must be a positive number, got"):
         next(sim.frames(1, value))
+
+
+@pytest.mark.parametrize("dt", [-1, 0, NAN, "1", True])
+def test_a_bad_step(sim, dt):
+    with pytest.raises(pl.PliantError, match="dt must be a positive number, got"):
+        sim.step(dt)
 
 
 def test_an_unknown_body(sim):

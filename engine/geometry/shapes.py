@@ -31,7 +31,8 @@ class Shape(Options):
     """
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):  # a list or array the caller may change later becomes a tuple
+        # A list or array the caller may change later becomes a tuple.
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
             value, rule = getattr(self, field.name), field.metadata.get("rule")
             if rule and rule.kind == "vector" and isinstance(value, (list, np.ndarray)):
                 object.__setattr__(self, field.name, tuple(np.asarray(value, dtype=object).tolist()))
@@ -81,7 +82,7 @@ class Shape(Options):
     def key(self) -> str:
         """Content hash: equal for shapes of the same class and parameters, in any process."""
         digest = hashlib.sha256(type(self).__name__.encode())
-        for field in dataclasses.fields(self):
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
             digest.update(f"|{field.name}=".encode() + _content(getattr(self, field.name)))
         return digest.hexdigest()
 

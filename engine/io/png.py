@@ -26,5 +26,5 @@ def write_png(path: str | os.PathLike, image: np.ndarray, level: int = 6) -> Non
     header = struct.pack(">IIBBBBB", width, height, 8, _COLOUR_TYPES[channels], 0, 0, 0)
     with atomic_write(path) as file:
         file.write(b"\x89PNG\r\n\x1a\n")
-        for kind, data in ((b"IHDR", header), (b"IDAT", zlib.compress(rows, level)), (b"IEND", b"")):
+        for kind, data in ((b"IHDR", header), (b"IDAT", zlib.compress(rows.data, level)), (b"IEND", b"")):
             file.write(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)))

@@ -47,7 +47,7 @@ class _Block:
 
     def chunks(self, compress: bool) -> list:
         """The block's bytes behind their UInt64 header: [bytes], or [blocks, block size, last size, sizes...]."""
-        raw = memoryview(self.data.reshape(-1).view(np.uint8))
+        raw = self.data.reshape(-1).view(np.uint8).data
         if not compress:
             return [np.uint64(len(raw)).tobytes(), raw]
         starts = range(0, len(raw), _BLOCK_BYTES)
@@ -90,7 +90,7 @@ def write_vtu(
         file.write(b"\n</AppendedData>\n</VTKFile>\n")
 
 
-def _layout(sections: Mapping[str, list[_Block]], compress: bool) -> tuple[str, list]:
+def _layout(sections: dict[str, list[_Block]], compress: bool) -> tuple[str, list]:
     """The XML of the sections and the chunks they point to.
 
     The chunks stand in the reverse order of the XML. VTK does not mind; meshio rewrites offsets while it still looks

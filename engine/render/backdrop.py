@@ -3,6 +3,8 @@
 GGUI has only one flat background colour, but draws an image underneath the scene: this makes that image.
 """
 
+from typing import TypeAlias
+
 import numpy as np
 import taichi as ti
 
@@ -12,7 +14,7 @@ from pliant.render.shadow import Grid, ShadowMap
 _FADE = 2.6  # distance from the target, in camera distances, at which the floor has mostly become horizon
 _NO_COVER = np.zeros((1, 1), np.float32)
 
-Image = ti.types.ndarray(dtype=ti.math.vec3, ndim=2)
+Image: TypeAlias = ti.types.ndarray(dtype=ti.math.vec3, ndim=2)
 
 
 def backdrop(image: np.ndarray, picture: Picture, shadows: ShadowMap | None) -> None:

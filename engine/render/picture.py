@@ -95,8 +95,8 @@ class Camera:
         """
         low, high = np.asarray(bounds, float)
         corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
-        target, direction = (low + high) / 2, np.asarray(direction, float)
-        axes = cls(target + direction, target).axes()
+        target, towards = (low + high) / 2, np.asarray(direction, float)
+        axes = cls(target + towards, target).axes()
         slope = np.tan(np.radians(fov) / 2) * np.array([aspect, 1.0]) / margin
         for _ in range(4):  # the box's outline is not centred in perspective: shift, fit, and again
             local = (corners - target) @ axes.T
@@ -136,10 +136,10 @@ class Picture:
 
 def box_edges(low: Triple, high: Triple) -> np.ndarray:
     """The twelve edges (12, 2, 3) of a box, for `Lines`."""
-    low, high = np.asarray(low, float), np.asarray(high, float)
+    first, last = np.asarray(low, float), np.asarray(high, float)
     unit = np.array([[i >> 2 & 1, i >> 1 & 1, i & 1] for i in range(8)])
     pairs = [(i, i | bit) for i in range(8) for bit in (1, 2, 4) if not i & bit]
-    return (low + unit * (high - low))[np.array(pairs)]
+    return (first + unit * (last - first))[np.array(pairs)]
 
 
 def _table(name: str, values: np.ndarray) -> np.ndarray:

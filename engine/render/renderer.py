@@ -1,6 +1,7 @@
 """Draws pictures off-screen through Taichi's GGUI (Vulkan; a software driver such as lavapipe will do)."""
 
 import os
+from typing import Any
 
 import numpy as np
 import taichi as ti
@@ -41,7 +42,9 @@ class Renderer:
         if min(width, height, supersample) < 1:
             raise PliantError(f"a picture needs a positive size, got {width} x {height}, supersample {supersample}.")
         self.width, self.height, self.supersample = width, height, supersample
-        self._window = None
+        self._window: Any = None  # and its canvas and scene, while it is open
+        self._canvas: Any = None
+        self._scene: Any = None
         self._behind = np.empty((width, height, 3), np.float32)
         self._buffers: dict[tuple[str, int], Buffer] = {}
         self._identity = ti.Matrix.field(4, 4, ti.f32, 1)
@@ -112,7 +115,7 @@ class Renderer:
             return
         corners = np.concatenate([s.vertices[s.faces].reshape(-1, 3) for s in surfaces])
         normals = np.concatenate([corner_normals(s.vertices, s.faces) for s in surfaces])
-        colors = np.concatenate([s.color[s.faces].reshape(-1, 3) for s in surfaces])
+        colors = np.concatenate([np.asarray(s.color)[s.faces].reshape(-1, 3) for s in surfaces])
         x, normal, color = self._buffer("surfaces").fill(corners, normals, colors)
         # Not scene.mesh, which in Taichi 1.7.4 leaves the mesh out of some frames; one instance is always drawn.
         self._scene.mesh_instance(

@@ -5,11 +5,12 @@ darkened through its colour; the map's blurred outline is the shadow on the grou
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import taichi as ti
 
-from pliant.render.picture import Points, Surface
+from pliant.render.picture import Points, Surface, Triple
 
 _MAX_CELLS = 768  # along the longer side of the map: about two pixels of a 1280-wide picture per cell
 _EMPTY = -1e30
@@ -17,8 +18,8 @@ _BIAS = 4.0  # how many radii an occluder must stand above a particle: neighbour
 _TAPS = 3  # half-width, in cells, of the window over which a particle's shadow is averaged
 _MAX_SAMPLES = 200_000  # on triangles: a fine mesh is its own sampling, a coarse one needs no more
 
-Grid = ti.types.ndarray(dtype=ti.f32, ndim=2)
-Rows = ti.types.ndarray(dtype=ti.math.vec3, ndim=1)
+Grid: TypeAlias = ti.types.ndarray(dtype=ti.f32, ndim=2)
+Rows: TypeAlias = ti.types.ndarray(dtype=ti.math.vec3, ndim=1)
 
 
 @dataclass
@@ -35,7 +36,7 @@ class ShadowMap:
     cover: np.ndarray
 
 
-def shadow_map(direction: np.ndarray, points: list[Points], surfaces: list[Surface]) -> ShadowMap | None:
+def shadow_map(direction: Triple, points: list[Points], surfaces: list[Surface]) -> ShadowMap | None:
     """The map seen from `direction`, or None if there is nothing that could cast a shadow."""
     groups = [(p.x, p.radius) for p in points if len(p.x)]
     meshes = [s for s in surfaces if len(s.faces)]
@@ -61,16 +62,17 @@ def shadow_map(direction: np.ndarray, points: list[Points], surfaces: list[Surfa
 
 def shaded(points: Points, shadows: ShadowMap | None, strength: float) -> np.ndarray:
     """The particles' colours, darkened by up to `strength` where something stands between them and the light."""
+    colors = np.asarray(points.colors)
     if shadows is None or not len(points.x):
-        return points.colors
-    colors = points.colors.copy()
+        return colors
+    colors = colors.copy()
     bias = _BIAS * max(points.radius, shadows.cell)
     axes = map(ti.math.vec3, shadows.axes)
     _shade(points.x, colors, bias, strength, shadows.heights, *axes, ti.math.vec2(shadows.origin), shadows.cell)
     return colors
 
 
-def _axes(direction: np.ndarray) -> np.ndarray:
+def _axes(direction: Triple) -> np.ndarray:
     light = np.asarray(direction, float) / np.linalg.norm(direction)
     a = np.cross(light, (0.0, 0.0, 1.0) if abs(light[2]) < 0.9 else (1.0, 0.0, 0.0))
     a /= np.linalg.norm(a)

@@ -106,8 +106,8 @@ class DFSPHSolver:
                        compression, p.q, p.residual, self.partial, self.sums)  # fmt: skip
         iterations, step = 0, FIRST_STEP
         while iterations < least or (self._error() > tolerance and iterations < self.options.max_iterations):
-            system.iterate(p.n, *pairs, p.wall_gradient, p.V, self.world.spacing**3, p.mobility, p.D, self.least, dt, step,
-                           p.q, p.change, p.a, p.v, p.answer, p.residual, self.partial, self.sums)  # fmt: skip
+            system.iterate(p.n, *pairs, p.wall_gradient, p.V, self.world.spacing**3, p.mobility, p.D, self.least, dt,
+                           step, p.q, p.change, p.a, p.v, p.answer, p.residual, self.partial, self.sums)  # fmt: skip
             iterations += 1
             curvature = self.sums[system.CURVATURE]
             if curvature > 0.0:

@@ -81,8 +81,9 @@ def begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: I
 
 @ti.kernel
 def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, flux: Reals, wall: Reals, density: Reals, D: Reals, least: ti.f32, v: Vectors,
-            dt: ti.f32, compression: ti.f32, q: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
+            factor: RealTable, b: Vectors, flux: Reals, wall: Reals, density: Reals, D: Reals, least: ti.f32,
+            v: Vectors, dt: ti.f32, compression: ti.f32, q: Reals, residual: Reals, partial: RealTable,
+            sums: Reals):  # fmt: skip
     """residual = dt d rho/dt + (rho - 1), the excess at the end of the step; with compression = 0 only what is
     missing of (rho - 1) counts, which leaves the rate: thinned-out particles may still come closer."""
     for i in range(n):
@@ -115,11 +116,12 @@ def total_up(k: ti.i32, partial: ti.template(), sums: ti.template()):
 
 @ti.kernel
 def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, mobility: Reals, D: Reals, least: ti.f32, dt: ti.f32,
-            step: ti.f32, q: Reals, change: Reals, a: Vectors, v: Vectors, answer: Reals, residual: Reals,
+            factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, mobility: Reals, D: Reals, least: ti.f32,
+            dt: ti.f32, step: ti.f32, q: Reals, change: Reals, a: Vectors, v: Vectors, answer: Reals, residual: Reals,
             partial: RealTable, sums: Reals):  # fmt: skip
     """One projected step q <- max(0, q + step residual / D), what it does to velocities and residuals, and the sums of
-    compression, of the two-sided error, of V dq D dq and V dq K dq (V in units of `volume`), and the largest compression."""
+    compression, of the two-sided error, of V dq D dq and V dq K dq (V in units of `volume`), and the largest
+    compression."""
     for i in range(n):
         old = q[i]
         q[i] = ti.select(D[i] > least, ti.max(old + step * residual[i] / ti.max(D[i], least), 0.0), 0.0)

@@ -1,0 +1,39 @@
+"""Water at rest in a tank: nothing should happen, and the pressure should be that of the textbooks."""
+
+import numpy as np
+
+import pliant as pl
+
+SECONDS = 1.0
+SIZE = (0.6, 0.4, 0.6)
+
+
+def build(radius: float = 0.0125, disturb: float = 0.0) -> pl.Scene:
+    """A tank 0.6 m wide and deep, filled 0.4 m high.
+
+    radius: particle radius [m]; disturb: speed [m/s] of a swirl that the water starts with.
+    """
+    width, depth, length = SIZE
+    scene = pl.Scene(particle_radius=radius)
+    scene.add(pl.Box(size=(width, 2 * depth, length), center=(width / 2, depth, length / 2)),
+              pl.Boundary(inside_out=True), name="tank")  # fmt: skip
+    water = scene.add(pl.Box(size=SIZE, center=(width / 2, depth / 2, length / 2)), pl.Fluid(), name="water")
+
+    def swirl(sim: pl.Simulation) -> None:
+        if sim.step_count == 1 and disturb:
+            arm = sim[water].x - np.array([width / 2, 0, length / 2])
+            sim[water].v = disturb / width * np.cross([0.0, 1.0, 0.0], arm)
+
+    scene.on_step(swirl)
+    return scene
+
+
+def check(sim: pl.Simulation) -> None:
+    """The water stands as high as it did, hardly moves, and carries its own weight."""
+    view, depth = sim["water"], SIZE[1]
+    x, p = view.x, view.pressure
+    assert abs(x[:, 1].mean() - depth / 2) < 0.01 * depth, "the water has changed its volume"
+    assert sim.stats.max_speed < 0.2
+    deep = (x[:, 1] < depth / 4) & (np.abs(x[:, 0] - 0.3) < 0.2) & (np.abs(x[:, 2] - 0.3) < 0.2)
+    expected = 1000 * 9.81 * (depth - x[deep, 1])
+    assert abs(p[deep].mean() / expected.mean() - 1) < 0.1

@@ -1,0 +1,218 @@
+"""Smoothing functions and neighbour lists, against closed forms and a slow NumPy twin."""
+
+import itertools
+
+import numpy as np
+import pytest
+import taichi as ti
+
+from pliant.backend import Reals
+from pliant.neighbors import LANES, START_WIDTH, Neighbors
+from pliant.particles import Particles
+from pliant.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT, smoothing
+
+D = 0.1
+H = SPACINGS_PER_SUPPORT * D
+OPEN = (None, None, None)
+LATTICE = np.array(list(itertools.product(range(-2, 3), repeat=3)), dtype=float)
+
+every_smoothing = pytest.mark.parametrize("name", sorted(SMOOTHINGS))
+
+
+@ti.kernel
+def _evaluate(w: ti.template(), f: ti.template(), q: Reals, value: Reals, factor: Reals):
+    for i in range(q.shape[0]):
+        value[i], factor[i] = w(q[i]), f(q[i])
+
+
+def on_device(name: str, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """w(q) and f(q) as the kernels see them."""
+    arrays = [ti.ndarray(ti.f32, len(q)) for _ in range(3)]
+    arrays[0].from_numpy(q.astype(np.float32))
+    _evaluate(SMOOTHINGS[name].w, SMOOTHINGS[name].f, *arrays)
+    return arrays[1].to_numpy(), arrays[2].to_numpy()
+
+
+def slope(name: str, q: np.ndarray, step: float = 1e-6) -> np.ndarray:
+    """w'(q) by central differences in double precision."""
+    profile = SMOOTHINGS[name].profile
+    return (profile(q + step) - profile(q - step)) / (2 * step)
+
+
+def lists(x: np.ndarray, period: tuple = OPEN, name: str = "cubic_spline", V: np.ndarray | None = None) -> Neighbors:
+    """Neighbour lists of particles at x."""
+    p = Particles(len(x))
+    p.set("x", x)
+    p.set("V", np.full(len(x), D**3) if V is None else V)
+    p.set("id", np.arange(len(x)))
+    neighbors = Neighbors(p, smoothing(name), D, period)
+    neighbors.update(x.min(axis=0).astype(float), x.max(axis=0).astype(float))
+    return neighbors
+
+
+def tables(neighbors: Neighbors) -> tuple[np.ndarray, np.ndarray]:
+    """How often j stands in the list of i, and its gradient factor; rows and columns by id. Padding is left out."""
+    n, ids = neighbors.particles.n, neighbors.particles.numpy("id")
+    count, neighbor, factor = (getattr(neighbors, k).to_numpy() for k in ("count", "neighbor", "factor"))
+    times, factors = np.zeros((n, n), int), np.zeros((n, n))
+    for i in range(n):
+        for j, g in zip(neighbor[i, : count[i]], factor[i, : count[i]], strict=True):
+            if i != j:
+                times[ids[i], ids[j]] += 1
+                factors[ids[i], ids[j]] += g
+    return times, factors
+
+
+def distances(x: np.ndarray, period: tuple = OPEN) -> np.ndarray:
+    dx = x.astype(np.float32).astype(float)[:, None] - x.astype(np.float32).astype(float)[None]
+    for k, length in enumerate(period):
+        if length:
+            dx[..., k] -= length * np.round(dx[..., k] / length)
+    return np.linalg.norm(dx, axis=-1)
+
+
+def check_against_twin(x: np.ndarray, period: tuple = OPEN, name: str = "cubic_spline", slack: float = 1e-5) -> None:
+    """Lists, factors and densities of a cloud with uneven volumes; pairs within `slack` h of the support may go
+    either way."""
+    V = D**3 * np.random.default_rng(1).uniform(0.5, 1.5, len(x))
+    neighbors = lists(x, period, name, V)
+    times, factors = tables(neighbors)
+    r, s = distances(x, period), neighbors.smoothing
+    certain = np.abs(r - H) > slack * H
+    wanted = (r < H) & ~np.eye(len(x), dtype=bool)
+    assert np.array_equal(times[certain], wanted[certain])
+    q = np.clip(r / H, 1e-4, 2)
+    expected = np.where(wanted, s.sigma(H) / H**2 * V * slope(name, q) / q, 0.0)
+    assert np.abs(factors - expected)[q > 1e-2].max() < 200 * slack * np.abs(expected).max() / 20
+    density = (V * s.W(r, H)).sum(axis=1)
+    np.testing.assert_allclose(neighbors.particles.by_id("density"), density, rtol=10 * slack)
+
+
+@every_smoothing
+def test_integral_over_the_ball_is_one(name):
+    t, weight = np.polynomial.legendre.leggauss(8)
+    q = np.concatenate([0.25 + 0.25 * t, 0.75 + 0.25 * t])  # exact for both polynomial pieces
+    integral = 4 * np.pi * (np.tile(0.25 * weight, 2) * q**2 * SMOOTHINGS[name].profile(q)).sum()
+    assert SMOOTHINGS[name].norm * integral == pytest.approx(1.0, rel=1e-12)
+
+
+@every_smoothing
+def test_device_function_equals_its_twin(name):
+    q = np.linspace(0, 1.5, 301)
+    np.testing.assert_allclose(on_device(name, q)[0], SMOOTHINGS[name].profile(q), atol=2e-6)
+
+
+@every_smoothing
+def test_gradient_factor_against_finite_differences(name):
+    q = np.linspace(0.01, 1.2, 239)
+    np.testing.assert_allclose(on_device(name, q)[1] * q, slope(name, q), atol=3e-5)
+
+
+@every_smoothing
+def test_nothing_beyond_the_support(name):
+    value, factor = on_device(name, np.array([1.0, 1.0001, 1.5, 2.0, 100.0]))
+    assert not value.any() and not factor.any()
+
+
+@every_smoothing
+def test_a_particle_upon_itself_stays_finite(name):
+    value, factor = on_device(name, np.array([0.0, 1e-20, 1e-7]))
+    assert np.isfinite(value).all() and np.isfinite(factor).all()
+
+
+@every_smoothing
+@pytest.mark.parametrize("spacing", [1e-3, 0.1, 7.0])
+def test_rest_lattice_has_density_one(name, spacing):
+    r = np.linalg.norm(spacing * LATTICE, axis=1)
+    assert (spacing**3 * SMOOTHINGS[name].W(r, 2 * spacing)).sum() == pytest.approx(1.0, rel=1e-12)
+
+
+@every_smoothing
+def test_plane_sum_against_a_sum_over_a_plane(name):
+    for z in (0.0, 0.3, 1.0, 1.7):
+        r = D * np.linalg.norm(LATTICE[LATTICE[:, 2] == 0] + (0, 0, z), axis=1)
+        direct = (D**3 * SMOOTHINGS[name].W(r, H)).sum()
+        assert SMOOTHINGS[name].plane_sum(np.array(z)) == pytest.approx(direct, rel=1e-12)
+
+
+@every_smoothing
+def test_planes_make_up_the_rest_lattice(name):
+    planes = SMOOTHINGS[name].plane_sum(np.arange(-2.0, 3.0))
+    assert planes.sum() == pytest.approx(1.0, rel=1e-12) and planes[0] == planes[-1] == 0.0
+
+
+@every_smoothing
+def test_lists_of_a_random_cloud(name):
+    check_against_twin(np.random.default_rng(0).uniform((-0.3, 1.0, 5.0), (0.5, 1.6, 5.5), (400, 3)), name=name)
+
+
+@pytest.mark.parametrize("period", [(0.7, None, None), (None, 0.65, None), (None, None, 0.8), (0.6, 0.75, 0.9)])
+def test_lists_across_periodic_ends(period):
+    x = np.random.default_rng(2).uniform(0, [p or 0.5 for p in period], (400, 3))
+    check_against_twin(x, period)
+
+
+@pytest.mark.parametrize("periods_away", [0.5, 1.0, 3.0])
+def test_periodic_particles_may_start_outside_the_first_period(periods_away):
+    """Positions come back into the period only when they move, so the first step sees them where they were put."""
+    x = np.random.default_rng(3).uniform(0, 0.7, (300, 3)) - periods_away * 0.7
+    check_against_twin(x, (0.7, 0.7, 0.7))
+
+
+def test_stragglers_far_away_neither_blow_the_grid_up_nor_lose_neighbours():
+    rng = np.random.default_rng(4)
+    bulk = rng.uniform(0, 0.6, (300, 3))
+    places = np.array([(1e4, 0, 0), (0, -1e4, 0), (1e4, 1e4, 1e4), (-1e4, 30, -1e4)])
+    far = np.repeat(places, 3, axis=0) + rng.uniform(0, 0.1, (12, 3))
+    check_against_twin(np.concatenate([bulk, far]), slack=1e-4)
+
+
+def test_lists_grow_for_a_dense_clump():
+    rng = np.random.default_rng(5)
+    clump = rng.uniform(-0.2 * H, 0.2 * H, (300, 3))
+    check_against_twin(np.concatenate([clump, rng.uniform(0.3, 0.9, (100, 3))]))
+
+
+@pytest.mark.parametrize("width", [START_WIDTH, START_WIDTH + LANES])
+def test_a_list_that_is_exactly_full_loses_nobody(width):
+    """As many neighbours as a row is wide, and further candidates that are none."""
+    rng = np.random.default_rng(6)
+    clump = rng.uniform(-0.1 * H, 0.1 * H, (width + 1, 3))
+    around = rng.uniform(-2 * H, 2 * H, (200, 3))
+    around = around[np.linalg.norm(around, axis=1) > 1.3 * H]
+    check_against_twin(np.concatenate([clump, around]))
+
+
+def test_order_depends_on_positions_alone():
+    rng = np.random.default_rng(7)
+    x = rng.uniform(0, 0.6, (400, 3))
+    given, shuffled = lists(x), lists(x[rng.permutation(len(x))])
+    for field in ("x", "density"):
+        assert np.array_equal(given.particles.numpy(field), shuffled.particles.numpy(field))
+    assert np.array_equal(given.neighbor.to_numpy()[:, 0], shuffled.neighbor.to_numpy()[:, 0])
+
+
+def test_rows_are_padded_with_the_particle_itself_at_no_weight():
+    neighbors = lists(np.random.default_rng(8).uniform(0, 0.6, (200, 3)))
+    count, neighbor, factor = (getattr(neighbors, k).to_numpy() for k in ("count", "neighbor", "factor"))
+    assert (count % LANES == 0).all() and count.max() <= neighbors.width
+    used = np.arange(neighbors.width) < count[:, None]
+    itself = used & (neighbor == np.arange(len(count))[:, None])
+    assert itself.any()
+    assert np.abs(factor[itself]).max() < 1e-6 * np.abs(factor[used]).max()
+
+
+@every_smoothing
+def test_coincident_particles(name):
+    x = np.concatenate([np.full((10, 3), 0.25), np.random.default_rng(9).uniform(0.5, 0.9, (50, 3))])
+    neighbors = lists(x, name=name)
+    s = SMOOTHINGS[name]
+    assert np.isfinite(tables(neighbors)[1]).all()
+    density = (D**3 * s.W(distances(x), H)).sum(axis=1)
+    np.testing.assert_allclose(neighbors.particles.by_id("density"), density, rtol=1e-5)
+
+
+def test_one_particle_alone():
+    neighbors = lists(np.array([[0.3, -2.0, 1.0]]))
+    assert neighbors.count.to_numpy()[0] == 0
+    assert neighbors.particles.numpy("density")[0] == pytest.approx(D**3 * SMOOTHINGS["cubic_spline"].W(0.0, H), rel=1e-6)

@@ -1,0 +1,191 @@
+"""The pressure system and DFSPH: the operator column by column, against energies, and what a solve leaves behind."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import pliant as pl
+from pliant.smoothing import smoothing
+from pliant.solvers.pressure import system
+
+D = 0.1
+DT = 2e-3
+WALLS = ("none", "plane", "box")
+
+
+def blob(walls="none", side=4, jitter=0.15, squeeze=1.0, fixed=False, gravity=(0, 0, 0), seed=0, **options):
+    """A jittered block of two fluids with uneven volumes, ready for the pressure solver."""
+    scene = pl.Scene(particle_radius=D / 2, gravity=gravity, pressure=pl.DFSPH(**options))
+    half = (side * D, side * D, side / 2 * D)
+    for name, density, z in (("light", 500.0, half[2] / 2), ("heavy", 1000.0, 1.5 * half[2])):
+        body = scene.add(pl.Box(size=half, center=(side * D / 2, side * D / 2, z)), pl.Fluid(density=density), name=name)
+        if fixed:
+            body.fix(lambda x: x[:, 0] < 1.2 * D)
+    if walls == "plane":
+        scene.add(pl.Plane(), pl.Boundary(), name="floor")
+    if walls == "box":
+        scene.add(pl.Box(size=(8 * D,) * 3, center=(4 * D,) * 3), pl.Boundary(inside_out=True), name="tank")
+    sim = scene.build()
+    rng, p = np.random.default_rng(seed), sim.world.particles
+    p.set("x", squeeze * (p.numpy("x") + rng.uniform(-jitter, jitter, (p.n, 3)) * D).clip(0.3 * D, None))
+    p.set("V", D**3 * rng.uniform(0.9, 1.1, p.n))
+    p.set("m", p.numpy("V") * np.array([500.0, 1000.0])[p.numpy("body")])
+    p.set("v", rng.normal(0, 0.3, (p.n, 3)) * (p.numpy("mobility") > 0)[:, None])
+    sim.measure()
+    sim.world.neighbors.update(sim._low, sim._high)
+    sim.world.walls.feel(0.0)
+    sim._step.pressure.prepare()
+    return sim
+
+
+def push(sim, q):
+    """Displacements by pressures q (dt^2 p) and what they do to the density ratios: one `iterate` from nothing."""
+    p, solver = sim.world.particles, sim._step.pressure
+    p.q.fill(0.0)
+    p.set("residual", q * p.numpy("D"))
+    system.iterate(p.n, *sim.world.neighbors.pairs, p.wall_gradient, p.V, D**3, p.mobility, p.D, 0.0, DT, 1.0, p.q,
+                   p.change, p.a, p.v, p.answer, p.residual, solver.partial, solver.sums)  # fmt: skip
+    return p.numpy("a").astype(float), p.numpy("answer").astype(float)
+
+
+def operator(sim):
+    """K, dense."""
+    return -np.stack([push(sim, unit)[1] for unit in np.eye(sim.particles)], axis=1)
+
+
+def excess(sim):
+    """Density ratio above one at the end of a step of DT, anew from the velocities."""
+    p, solver = sim.world.particles, sim._step.pressure
+    system.predict(p.n, *sim.world.neighbors.pairs, p.wall_gradient, p.wall_flux, p.wall_density, p.density, p.D,
+                   solver.least, p.v, DT, 1.0, p.q, p.residual, solver.partial, solver.sums)  # fmt: skip
+    return p.numpy("residual").astype(float)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("walls", WALLS)
+def test_operator_is_symmetric_and_positive_with_the_diagonal_it_says(walls, fixed):
+    sim = blob(walls, fixed=fixed)
+    K, p = operator(sim), sim.world.particles
+    weighted = p.numpy("V").astype(float)[:, None] * K
+    scale = np.abs(weighted).max()
+    assert np.abs(weighted - weighted.T).max() < 1e-5 * scale
+    assert np.linalg.eigvalsh(weighted + weighted.T)[0] > -1e-5 * scale
+    np.testing.assert_allclose(np.diag(K), p.numpy("D"), rtol=1e-4, atol=1e-6 * K.max())
+
+
+@pytest.mark.parametrize("walls", ["none", "plane"])
+def test_displacement_is_minus_the_gradient_of_the_density_constraint(walls):
+    """a_i = -mobility_i / V_i d/dx_i sum_k V_k q_k rho_k, by finite differences of a NumPy twin."""
+    sim = blob(walls)
+    p, w = sim.world.particles, smoothing("cubic_spline")
+    x, V = p.numpy("x").astype(float), p.numpy("V").astype(float)
+    q = np.random.default_rng(3).uniform(0, 1, p.n)
+
+    def wall(y):
+        phi = y / D
+        at, step = np.maximum(phi, 0.5), 1e-4
+        slope = (w.plane_sum(2 * at + step) - w.plane_sum(2 * at - step)) / step
+        return w.plane_sum(2 * at) + slope * np.minimum(phi - 0.5, 0.0)
+
+    def energy(x):
+        rho = (V * w.W(np.linalg.norm(x[:, None] - x[None], axis=-1), 2 * D)).sum(axis=1)
+        return (V * q * (rho + (wall(x[:, 1]) if walls == "plane" else 0.0))).sum()
+
+    gradient, step = np.zeros_like(x), 1e-6 * D
+    for i, k in np.ndindex(*x.shape):
+        there = x.copy()
+        there[i, k] += step
+        up = energy(there)
+        there[i, k] -= 2 * step
+        gradient[i, k] = (up - energy(there)) / (2 * step)
+    expected = -(p.numpy("mobility") / V)[:, None] * gradient
+    assert np.abs(push(sim, q)[0] - expected).max() < 2e-3 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("walls", WALLS)
+def test_a_solve_converges_below_its_tolerance(walls):
+    sim = blob(walls, side=6, squeeze=0.93, gravity=(0, -9.81, 0))
+    assert np.maximum(excess(sim), 0).mean() > 0.02, "nothing to solve"
+    outcome = sim._step.pressure.remove_compression(DT)
+    assert outcome.converged and outcome.mean <= 1e-3
+    assert outcome.iterations < 50
+    assert np.maximum(excess(sim), 0).mean() < 1.1e-3, "the residual has drifted away from the velocities"
+
+
+@pytest.mark.parametrize("walls", WALLS)
+def test_complementarity(walls):
+    """Pressures push and never pull; where there is pressure, density is one; where there is none, at most one."""
+    sim = blob(walls, side=6, squeeze=0.93, max_density_error=1e-5, max_iterations=3000)
+    assert sim._step.pressure.remove_compression(DT).converged
+    pressure, left = sim.world.particles.numpy("p"), excess(sim)
+    assert (pressure >= 0).all() and (pressure > 0).any()
+    assert np.abs(left[pressure > 0]).mean() < 1e-4 and np.abs(left[pressure > 0]).max() < 5e-3
+    assert left[pressure == 0].max(initial=0.0) < 5e-3
+
+
+def test_density_after_the_step_is_what_the_solve_promised():
+    sim = blob(side=6, squeeze=0.95, max_density_error=1e-4, max_iterations=1000)
+    p, dt = sim.world.particles, 1e-4  # short: the promise is of first order
+    before = p.numpy("density").max() - 1
+    p.v.fill(0.0)
+    sim._step.pressure.remove_compression(dt)
+    p.set("x", p.numpy("x") + dt * p.numpy("v"))
+    sim.measure()
+    sim.world.neighbors.update(sim._low, sim._high)
+    after = p.numpy("density").max() - 1
+    assert before > 0.1 and after < 0.25 * before
+
+
+@pytest.mark.parametrize("solve", ["remove_compression", "remove_divergence"])
+def test_pressure_keeps_momentum_where_there_are_no_walls(solve):
+    sim = blob(side=6, squeeze=0.93)
+    p = sim.world.particles
+    m, before = p.numpy("m").astype(float)[:, None], p.numpy("v").astype(float)
+    assert getattr(sim._step.pressure, solve)(DT).iterations > 0
+    change = m * (p.numpy("v") - before)
+    assert np.abs(change).sum() > 0
+    assert np.abs(change.sum(axis=0)).max() < 1e-5 * np.abs(change).sum()
+
+
+def test_divergence_solve_leaves_no_approach():
+    sim = blob(side=6, jitter=0.05, squeeze=0.98, max_divergence_error=1e-5, max_iterations=2000)
+    p = sim.world.particles
+    p.set("v", -2.0 * (p.numpy("x") - p.numpy("x").mean(axis=0)))  # implodes
+    assert sim._step.pressure.remove_divergence(DT).converged
+    left = excess(sim) - np.maximum(p.numpy("density") - 1, 0)
+    assert np.maximum(left, 0).mean() < 2e-5
+
+
+def test_fixed_particles_feel_no_pressure():
+    sim = blob(side=6, squeeze=0.93, fixed=True)
+    p = sim.world.particles
+    sim._step.pressure.remove_compression(DT)
+    fixed = p.numpy("mobility") == 0
+    assert fixed.any() and not p.numpy("v")[fixed].any()
+    assert p.numpy("p")[fixed].any(), "they still push on others"
+
+
+def test_a_tighter_tolerance_gives_smaller_errors_and_not_fewer_iterations():
+    outcomes = []
+    for tolerance in (1e-2, 1e-3, 1e-4, 1e-5):
+        sim = blob("box", side=6, squeeze=0.93, max_density_error=tolerance, max_iterations=3000)
+        outcomes.append(sim._step.pressure.remove_compression(DT))
+        assert outcomes[-1].mean <= tolerance
+    errors, iterations = ([getattr(o, name) for o in outcomes] for name in ("mean", "iterations"))
+    assert errors == sorted(errors, reverse=True) and errors[-1] < 0.1 * errors[0]
+    assert iterations == sorted(iterations) and iterations[-1] > iterations[0]
+
+
+def test_bounds_on_the_iterations():
+    few = blob(side=6, squeeze=0.93, max_density_error=1e-6, max_iterations=3)
+    outcome = few._step.pressure.remove_compression(DT)
+    assert outcome.iterations == 3 and not outcome.converged
+    many = blob(side=4, squeeze=1.2, min_iterations=7)  # nothing to do
+    assert many._step.pressure.remove_compression(DT).iterations == 7
+
+
+def test_outcomes_are_plain_numbers():
+    outcome = blob(side=4)._step.pressure.remove_compression(DT)
+    kinds = {name: type(value) for name, value in dataclasses.asdict(outcome).items()}
+    assert kinds == {"iterations": int, "mean": float, "largest": float, "converged": bool}

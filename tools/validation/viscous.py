@@ -1,0 +1,121 @@
+"""Laminar flows with series solutions: plane Poiseuille start-up, Taylor-Green decay, and the order of convergence."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import pliant as pl
+from pliant.tools.validation import WATER, Result, case, relative
+
+LEAST_PERIOD = 6  # in spacings: what a scene asks of a period
+
+CHANNEL, NU, DRIVE = 1e-3, 1e-6, 1e-4  # width [m], kinematic viscosity [m^2/s], acceleration [m/s^2]
+PEAK = DRIVE * CHANNEL**2 / (8 * NU)  # of the steady profile: 1.25e-5 m/s
+TIMES = (0.0225, 0.045, 0.1125, 0.225, 1.0)  # [s]
+SERIES_TERMS = 200
+CONVERGENCE_TIME = 0.1125  # [s]: two thirds of the way to the steady profile
+
+REYNOLDS = 100.0
+FIT = (0.1, 0.6)  # [s]: over which the decay rate is fitted; before it the lattice gives way
+THIN = 0.9  # density ratio below which a particle counts as standing at a void
+
+
+def poiseuille_series(y: np.ndarray, t: float) -> np.ndarray:
+    """u(y, t) = F y (L - y) / (2 nu) - sum_n 4 F L^2 / (nu pi^3 k^3) sin(pi k y / L) exp(-k^2 pi^2 nu t / L^2),
+    k = 2n + 1 (Morris et al. 1997, Eq. 21)."""
+    k = 2 * np.arange(SERIES_TERMS) + 1.0
+    decay = np.exp(-(k**2) * np.pi**2 * NU * t / CHANNEL**2) / k**3
+    waves = np.sin(np.pi / CHANNEL * np.outer(y, k)) @ decay
+    return DRIVE / (2 * NU) * y * (CHANNEL - y) - 4 * DRIVE * CHANNEL**2 / (NU * np.pi**3) * waves
+
+
+def channel(across: int, solver: str) -> Any:
+    """Water between two no-slip planes, driven along x, periodic along x and z; the shortest periods allowed."""
+    d = CHANNEL / across
+    period = LEAST_PERIOD * d
+    scene = pl.Scene(particle_radius=d / 2, gravity=(DRIVE, 0, 0), periodic=(period, None, period), min_dt=1e-7)
+    scene.add(pl.Plane(normal=(0, 1, 0)), pl.Boundary(), name="floor")
+    scene.add(pl.Plane(normal=(0, -1, 0), point=(0, CHANNEL, 0)), pl.Boundary(), name="ceiling")
+    block = pl.Box(size=(period, CHANNEL, period), center=(period / 2, CHANNEL / 2, period / 2))
+    scene.add(block, pl.Fluid(viscosity=NU, viscosity_solver=solver), name="water")
+    return scene.build()
+
+
+def channel_error(sim: Any) -> tuple[float, float]:
+    """Largest deviation of a particle from the series, and the largest velocity of the series, at the time reached."""
+    water = sim["water"]
+    exact = poiseuille_series(water.x[:, 1].astype(float), sim.time)
+    off = water.v[:, 0] - exact
+    return float(off[np.argmax(np.abs(off))]), float(exact.max())
+
+
+@case
+def poiseuille(quick: bool) -> list[Result]:
+    """Start-up of the plane Poiseuille flow with the parameters of Morris et al. 1997: L = 1 mm, nu = 1e-6 m^2/s,
+    F = 1e-4 m/s^2, so a peak of 12.5 um/s at Re = 0.0125. 20 particles across (quick: 10), explicit viscosity.
+
+    The error is the largest deviation of any particle from the series, over the peak of the series at that time.
+    """
+    sim = channel(10 if quick else 20, "explicit")
+    results = []
+    for t in TIMES[-3:] if quick else TIMES:
+        sim.run(t - sim.time)
+        off, top = channel_error(sim)
+        results.append(Result(f"velocity at {t:g} s, worst particle", top + off, top, off / top, 0.05, "m/s"))
+    return results
+
+
+@case
+def convergence(quick: bool) -> list[Result]:
+    """Order of convergence: the Poiseuille error of the case above at t = 0.1125 s for 10, 20 and 40 particles across
+    (quick: 10 and 20), and the slope of log error over log spacing. The time step shrinks with the spacing squared."""
+    counts = (10, 20) if quick else (10, 20, 40)
+    errors, results = [], []
+    for across in counts:
+        sim = channel(across, "explicit")
+        sim.run(CONVERGENCE_TIME)
+        off, top = channel_error(sim)
+        errors.append(abs(off) / top)
+        results.append(Result(f"Poiseuille error, {across} across", top + off, top, off / top, None, "m/s"))
+    order = -np.polyfit(np.log(counts), np.log(errors), 1)[0]
+    return [*results, Result("order of convergence", float(order), 1.0, max(0.0, 1.0 - float(order)), 0.0)]
+
+
+def vortices(across: int) -> Any:
+    """The Taylor-Green vortices u = (-cos 2 pi x sin 2 pi y, sin 2 pi x cos 2 pi y, 0) in a periodic unit square."""
+    d = 1.0 / across
+    depth = LEAST_PERIOD * d
+    scene = pl.Scene(particle_radius=d / 2, gravity=(0, 0, 0), periodic=(1.0, 1.0, depth))
+    block = pl.Box(size=(1.0, 1.0, depth), center=(0.5, 0.5, depth / 2))
+    water = scene.add(block, pl.Fluid(viscosity=1 / REYNOLDS, viscosity_solver="explicit"), name="water")
+    sim = scene.build()
+    x, y, _ = 2 * np.pi * sim[water].x.T.astype(float)
+    sim[water].v = np.stack([-np.cos(x) * np.sin(y), np.sin(x) * np.cos(y), 0 * x], axis=1)
+    return sim
+
+
+@case
+def taylor_green(quick: bool) -> list[Result]:
+    """Taylor-Green vortices at Re = U L / nu = 100 in a periodic box, L = U = 1, six particles deep along z.
+
+    Kinetic energy decays as exp(-16 pi^2 t / Re). The rate is fitted over 0.1 s < t < 0.6 s; 50 particles across
+    (quick: 24). Pressure cannot be negative here: the share of thinned-out particles says whether voids opened.
+    """
+    sim = vortices(24 if quick else 50)
+    t, energy = [], []
+    first = sim.stats.kinetic_energy
+    while sim.time < FIT[1]:
+        sim.step()
+        if sim.time > FIT[0]:
+            t.append(sim.time)
+            energy.append(math.log(sim.stats.kinetic_energy / first))
+    rate = -float(np.polyfit(t, energy, 1)[0])
+    exact = 16 * np.pi**2 / REYNOLDS
+    ratio = sim["water"].density / WATER
+    thin = float((ratio < THIN).mean())
+    return [
+        relative("decay rate of kinetic energy", rate, exact, 0.15, "1/s"),
+        relative("kinetic energy left at 0.6 s", math.exp(energy[-1]), math.exp(-exact * t[-1])),
+        Result("share of particles at voids", thin, 0.0, thin),
+    ]
