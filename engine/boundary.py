@@ -26,6 +26,7 @@ interpolated field, so the wall is a true potential and the pressure system stay
 import hashlib
 import os
 import tempfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -292,7 +293,7 @@ class VolumeMap:
         try:
             with np.load(self._path(key)) as stored:
                 return {name: stored[name] for name in ("origin", "directory", "spline")}
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None  # absent or damaged: computed anew
 
     def _store(self, key: str, arrays: dict[str, np.ndarray]) -> None:

@@ -183,6 +183,14 @@ def _build_lists(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, V
         density[i] = sigma * (rho + V[i] * w(0.0))
 
 
+@ti.kernel
+def _count_pairs(n: ti.i32, count: Ints, neighbor: IntTable, total: Ints):
+    total[0] = 0
+    for i in range(n):
+        for k in range(count[i]):
+            total[0] += ti.cast(neighbor[i, k] != i, ti.i32)
+
+
 class Neighbors:
     """Sorts particles and keeps their lists: `neighbor[i, k]` and `factor[i, k]` for k < `count[i]`."""
 
@@ -256,6 +264,13 @@ class Neighbors:
                 first = np.clip((middle[k] - origin[k]) / size[k] - dims[k] / 2, 0, wanted[k] - dims[k])
                 origin[k] += np.floor(first) * size[k]
         return origin, size, dims
+
+    @property
+    def mean_count(self) -> float:
+        """Mean number of neighbours, without the padding of the rows."""
+        total = ti.ndarray(ti.i32, 1)
+        _count_pairs(self.particles.n, self.count, self.neighbor, total)
+        return float(total[0]) / self.particles.n
 
     @property
     def bytes_per_particle(self) -> float:

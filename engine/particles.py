@@ -85,6 +85,10 @@ class Particles:
                 setattr(self, field.name, target)
                 self._spare[field.kind] = source
 
+    def copies(self) -> dict[str, ti.Ndarray]:
+        """Room for a copy of every carried field that a step may change: all but the integers."""
+        return {f.name: self._allocate(f.kind) for f in self.schema.values() if f.carried and f.kind != "int"}
+
     def reorder_from(self, order: ti.Ndarray, sources: dict[str, ti.Ndarray]) -> None:
         """Overwrites fields with saved copies that still have the order from before `reorder(order)`."""
         for name, source in sources.items():

@@ -30,6 +30,7 @@ from pliant.walls import Walls
 from pliant.world import World
 
 LEAST_FRAME_SHARE = 1e-6  # a rest of a frame shorter than this share of it counts as round-off
+FASTEST = 1.8e19  # [m/s]: beyond, the square of a speed overflows single precision
 EXPLOSION = 1e3  # times the speed that gravity, walls and initial velocities can explain
 
 
@@ -62,7 +63,7 @@ class Simulation:
         self.prescribed = Prescribed(self.world, [f.body.motion for f in self.fillings], self._pivots())
         self._step = Step(self.world, settings.pressure.solver(self.world), [f(self.world, settings) for f in forces])
         self._extent = Extent()
-        self._good = {name: ti.ndarray(backend.vec3, particles.n) for name in ("x", "v")}
+        self._good = particles.copies()
         self.measure()
 
     def _fill(self, particles: Particles) -> None:
@@ -95,10 +96,7 @@ class Simulation:
 
     def measure(self) -> None:
         """Looks at all particles anew; needed after positions or velocities were changed from outside."""
-        p = self.world.particles
-        self._low, self._high, self._speed, bad = self._extent.measure(p.n, p.x, p.v)
-        if bad or not np.isfinite(self._speed):
-            raise SimulationError(self._blame())
+        self._accept(math.inf, None)
 
     def next_dt(self) -> float:
         """The step that the CFL condition, the forces and the bounds allow: dt (|v| + g dt) = cfl d."""
@@ -119,16 +117,14 @@ class Simulation:
         """Moves on by one time step (`dt` [s] overrides the adaptive one)."""
         if dt is not None:
             _finite("dt", dt)
-        p = self.world.particles
         free = self.next_dt()
         self.dt = min(free, dt) if dt is not None else free
         if self.step_count == 0:
             _announce_compilation()
-        for name, backup in self._good.items():
-            backup.copy_from(getattr(p, name))
-        self.prescribed.apply(self.time)
+        limit = self._speed_limit()
+        self.prescribed.apply(self.time, self.dt)
         self._step(self.dt, self._low, self._high)
-        self._check()
+        self._accept(limit, self.world.neighbors.order)
         self.world.time += self.dt
         self.step_count += 1
         self._free_dt = free if self.step_count > 1 else self.dt
@@ -165,17 +161,19 @@ class Simulation:
         self.world.time = end
         return True
 
-    def _check(self) -> None:
-        """The guard: after a step that broke down, puts the last good state back and says where it happened."""
-        limit = self._speed_limit()
-        try:
-            self.measure()
-            message = self._blame(limit) if self._speed > limit else None
-        except SimulationError as error:
-            message = str(error)
-        if message is not None:
-            self._restore()
-            raise SimulationError(message)
+    def _accept(self, limit: float, order: ti.Ndarray | None) -> None:
+        """The guard: keeps a copy of a state that is sound; otherwise puts the last such copy back and says where it
+        broke down. `order` is that of the sort since then, if there was one."""
+        p = self.world.particles
+        low, high, speed, bad = self._extent.measure(p.n, p.x, p.v)
+        if bad or not math.isfinite(speed) or speed > limit:
+            broken = self._broken(limit)
+            self._restore(order)
+            raise SimulationError(self._blame(broken))
+        self._low, self._high, self._speed = low, high, speed
+        for name, copy in self._good.items():
+            copy.copy_from(getattr(p, name))
+        self._good_places = [(wall.shift, wall.rotation) for wall in self.world.walls.walls]
 
     def _speed_limit(self) -> float:
         """Speeds that nothing in the scene can explain: a fall through the whole scene, the walls, the last speed."""
@@ -183,14 +181,17 @@ class Simulation:
         fall = math.sqrt(2 * float(np.linalg.norm(self.world.gravity)) * size)
         return EXPLOSION * (fall + self.world.walls.speed + self._speed + self.scene.spacing)
 
-    def _blame(self, limit: float = math.inf) -> str:
+    def _broken(self, limit: float) -> np.ndarray:
+        """Which particles are nowhere, or faster than the limit."""
+        x, v = (self.world.particles.numpy(name).astype(float) for name in ("x", "v"))
+        speed = np.sqrt((v**2).sum(axis=1))
+        return ~np.isfinite(x).all(axis=1) | ~(speed <= min(limit, FASTEST))
+
+    def _blame(self, broken: np.ndarray) -> str:
+        """One sentence on particles that broke down, after the last good state was put back."""
         p = self.world.particles
-        x, v = p.numpy("x"), p.numpy("v")
-        speed = np.sqrt((v.astype(float) ** 2).sum(axis=1))
-        broken = ~np.isfinite(x).all(axis=1) | ~np.isfinite(v).all(axis=1) | (speed > limit)
         first = int(np.argmax(broken))
-        body = self.fillings[int(p.numpy("body")[first])].body.name
-        before = self._good["x"].to_numpy()[first] if self.step_count else x[first]
+        body, before = self.fillings[int(p.numpy("body")[first])].body.name, p.numpy("x")[first]
         return (
             f"the simulation broke down at t = {self.time:.4g} s: {int(broken.sum()):,} particles, first in {body!r} "
             f"near ({before[0]:.3g}, {before[1]:.3g}, {before[2]:.3g}); the state is that of the last good step. "
@@ -198,11 +199,16 @@ class Simulation:
             "for bodies that are squeezed with no way out."
         )
 
-    def _restore(self) -> None:
-        """Puts back positions and velocities of the step's start; `_good` is in the order before the step's sort."""
+    def _restore(self, order: ti.Ndarray | None) -> None:
+        """Puts particles and walls back to the last good state."""
         p = self.world.particles
-        p.reorder_from(self.world.neighbors.order, self._good)
-        self.measure()
+        if order is None:
+            for name, copy in self._good.items():
+                getattr(p, name).copy_from(copy)
+        else:
+            p.reorder_from(order, self._good)
+        for wall, (shift, rotation) in zip(self.world.walls.walls, self._good_places, strict=True):
+            wall.shift, wall.rotation = shift, rotation
 
     def __getitem__(self, body: Body | str) -> Any:
         name = body.name if isinstance(body, Body) else str(body)

@@ -48,7 +48,7 @@ class Stats:
             max_density_error=density.largest if density else 0.0,
             mean_divergence_error=divergence.mean if divergence else 0.0,
             max_speed=float(np.sqrt((v**2).sum(axis=1).max())),
-            neighbours=float(sim.world.neighbors.count.to_numpy().mean()) if density else 0.0,
+            neighbours=sim.world.neighbors.mean_count if density else 0.0,
             momentum=(m[:, None] * v).sum(axis=0),
             angular_momentum=(m[:, None] * np.cross(x, v)).sum(axis=0),
             kinetic_energy=float(0.5 * (m * (v**2).sum(axis=1)).sum()),

@@ -30,9 +30,9 @@ def _rub(n: ti.i32, dt: ti.f32, p: Reals, mobility: Reals, friction: Reals, grad
 
 
 @ti.kernel
-def _advance(n: ti.i32, dt: ti.f32, period: Vectors, v: Vectors, x: Vectors):
+def _advance(n: ti.i32, dt: ti.f32, period: Vectors, v: Vectors, shift: Vectors, x: Vectors):
     for i in range(n):
-        moved = x[i] + dt * v[i]
+        moved = x[i] + dt * v[i] + shift[i]
         x[i] = moved - period[LENGTH] * ti.floor(moved * period[INVERSE_LENGTH])
 
 
@@ -53,18 +53,19 @@ class Step:
             world.neighbors.update(low, high)
         with self.stage("boundaries"):
             world.walls.feel(world.time)
-        with self.stage("divergence"):
-            self.pressure.prepare()
-            self.divergence = self.pressure.remove_divergence(dt)
         for force in self.forces:
             with self.stage(force.name):
                 self.numbers.update(force.apply(dt))
         with self.stage("pressure"):
+            self.pressure.prepare()
+            self.divergence = self.pressure.remove_divergence(dt)
+        if world.walls.rough:
+            with self.stage("friction"):
+                _rub(p.n, dt, p.p, p.mobility, p.wall_friction, p.wall_gradient, p.wall_velocity, p.v)
+        with self.stage("density"):
             self.density = self.pressure.remove_compression(dt)
         with self.stage("advance"):
-            if world.walls.rough:
-                _rub(p.n, dt, p.p, p.mobility, p.wall_friction, p.wall_gradient, p.wall_velocity, p.v)
-            _advance(p.n, dt, world.neighbors.period, p.v, p.x)
+            _advance(p.n, dt, world.neighbors.period, p.v, p.shift, p.x)
             world.walls.advance(dt)
 
     @contextmanager

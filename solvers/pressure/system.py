@@ -84,8 +84,8 @@ def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
             factor: RealTable, b: Vectors, flux: Reals, wall: Reals, density: Reals, D: Reals, least: ti.f32,
             v: Vectors, dt: ti.f32, compression: ti.f32, q: Reals, residual: Reals, partial: RealTable,
             sums: Reals):  # fmt: skip
-    """residual = dt d rho/dt + (rho - 1), the excess at the end of the step; with compression = 0 only what is
-    missing of (rho - 1) counts, which leaves the rate: thinned-out particles may still come closer."""
+    """residual = dt d rho/dt + (rho - 1): the excess at the end of the step. Of an excess that is there already only
+    the share `compression` counts; what is missing counts whole, so that thinned-out particles may come closer."""
     for i in range(n):
         rate = approach(i, v, wraps, period, x, count, neighbor, factor, b) - flux[i]
         excess = density[i] + wall[i] - 1.0
@@ -116,10 +116,10 @@ def total_up(k: ti.i32, partial: ti.template(), sums: ti.template()):
 
 @ti.kernel
 def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, mobility: Reals, D: Reals, least: ti.f32,
-            dt: ti.f32, step: ti.f32, q: Reals, change: Reals, a: Vectors, v: Vectors, answer: Reals, residual: Reals,
+            factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, mobility: Reals, D: Reals, least: ti.f32, rate: ti.f32, step: ti.f32, q: Reals, change: Reals, a: Vectors, moved: Vectors, answer: Reals, residual: Reals,
             partial: RealTable, sums: Reals):  # fmt: skip
-    """One projected step q <- max(0, q + step residual / D), what it does to velocities and residuals, and the sums of
+    """One projected step q <- max(0, q + step residual / D), what it does to residuals and to `moved` (velocities at a
+    rate of 1/dt, or positions at 1), and the sums of
     compression, of the two-sided error, of V dq D dq and V dq K dq (V in units of `volume`), and the largest
     compression."""
     for i in range(n):
@@ -128,7 +128,7 @@ def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
         change[i] = q[i] - old
     for i in range(n):
         a[i] = -mobility[i] * pushed(i, change, wraps, period, x, count, neighbor, factor, b)
-        v[i] += a[i] / dt
+        moved[i] += rate * a[i]
     for i in range(n):
         answer[i] = approach(i, a, wraps, period, x, count, neighbor, factor, b)
     ti.loop_config(block_dim=1)

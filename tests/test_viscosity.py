@@ -1,0 +1,240 @@
+"""Viscosity: against the Laplacian of a shear flow, and what it must conserve, damp and leave alone."""
+
+import numpy as np
+import pytest
+
+import pliant as pl
+from pliant.solvers import viscosity
+
+D = 0.05
+
+
+def viscous(sim):
+    return next(force for force in sim._step.forces if force.name == "viscosity")
+
+
+def prepare(sim):
+    """Lists and walls for the particles where they are."""
+    sim.measure()
+    sim.world.neighbors.update(sim._low, sim._high)
+    sim.world.walls.feel(sim.time)
+
+
+def blob(nu=1.0, solver="implicit", shape=None, **settings):
+    """A body of fluid in free space."""
+    scene = pl.Scene(particle_radius=D / 2, **{"gravity": (0, 0, 0), **settings})
+    shape = shape or pl.Sphere(radius=0.2)
+    body = scene.add(shape, pl.Fluid(viscosity=nu, viscosity_solver=solver), name="honey")
+    return scene.build(), body
+
+
+def endless_layer(profile, nu=1e-3, solver="explicit"):
+    """A lattice that goes on for ever along x and z, moving along x by a function of the height."""
+    scene = pl.Scene(particle_radius=D / 2, gravity=(0, 0, 0), periodic=(8 * D, None, 8 * D))
+    body = scene.add(pl.Box(size=(8 * D, 12 * D, 8 * D), center=(4 * D, 6 * D, 4 * D)),
+                     pl.Fluid(viscosity=nu, viscosity_solver=solver))  # fmt: skip
+    sim = scene.build()
+    v = np.zeros_like(sim[body].x)
+    v[:, 0] = profile(sim[body].x[:, 1])
+    sim[body].v = v
+    prepare(sim)
+    return sim, body
+
+
+# --- explicit --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nu", [1e-3, 0.02])
+def test_explicit_operator_on_a_shear_flow(nu):
+    """u = a y^2: the acceleration is 2 a nu."""
+    sim, body = endless_layer(lambda y: 3.0 * y**2, nu)
+    viscous(sim).apply(1e-6)
+    a, y = sim.world.particles.by_id("viscous_a"), sim[body].x[:, 1]
+    interior = (y > 2.2 * D) & (y < 9.8 * D)
+    np.testing.assert_allclose(a[interior, 0], 6.0 * nu, rtol=0.03)
+    assert np.abs(a[interior, 1:]).max() < 0.03 * 6.0 * nu
+
+
+def test_explicit_operator_leaves_a_linear_shear_alone():
+    sim, body = endless_layer(lambda y: 2.0 * y)
+    viscous(sim).apply(1e-6)
+    a, y = sim.world.particles.by_id("viscous_a"), sim[body].x[:, 1]
+    interior = (y > 2.2 * D) & (y < 9.8 * D)
+    assert np.abs(a[interior]).max() < 1e-3 * 1e-3 * 2.0 / D
+
+
+def test_explicit_viscosity_keeps_momentum():
+    sim, body = blob(0.01, "explicit")
+    rng = np.random.default_rng(0)
+    sim[body].x = sim[body].x + rng.uniform(-0.1, 0.1, (len(sim[body]), 3)) * D
+    sim[body].v = rng.normal(size=(len(sim[body]), 3))
+    prepare(sim)
+    before, energy = sim.stats.momentum, sim.stats.kinetic_energy
+    viscous(sim).apply(1e-3)
+    size = (sim[body].mass[:, None] * np.abs(sim[body].v)).sum()
+    assert np.abs(sim.stats.momentum - before).max() < 1e-5 * size
+    assert sim.stats.kinetic_energy < energy
+
+
+def test_explicit_viscosity_bounds_the_time_step():
+    sim, _ = blob(0.1, "explicit")
+    assert sim.next_dt() == pytest.approx(viscosity.STABLE * D**2 / 0.1)
+    thin, _ = blob(1e-6, "explicit")
+    assert thin.next_dt() == 5e-3
+
+
+def test_implicit_viscosity_does_not():
+    assert blob(1.0, "implicit")[0].next_dt() == 5e-3
+
+
+@pytest.mark.parametrize(("nu", "solver", "kind"), [
+    (1e-6, "auto", "ExplicitViscosity"), (1.0, "auto", "ImplicitViscosity"), (1e-6, "implicit", "ImplicitViscosity"),
+    (1.0, "explicit", "ExplicitViscosity"),
+])  # fmt: skip
+def test_choice_of_the_solver(nu, solver, kind):
+    assert type(viscous(blob(nu, solver)[0])).__name__ == kind
+
+
+def test_inviscid_fluid_has_no_viscous_stage():
+    assert all(force.name != "viscosity" for force in blob(0.0, "auto")[0]._step.forces)
+
+
+# --- implicit --------------------------------------------------------------------------------------
+
+
+def product(sim, u, dt=2e-3):
+    """The matrix of the implicit step times u: the one that the force hands to the linear solver."""
+    p, force, handed = sim.world.particles, viscous(sim), {}
+    v, solve = p.numpy("v"), force.cg.solve
+    force.cg.solve = lambda *arrays, **functions: handed.update(functions) or 0
+    force.apply(dt)
+    force.cg.solve = solve
+    p.set("v", v)
+    p.set("cg_direction", u)
+    handed["multiply"](p.cg_direction, p.cg_image)
+    return p.numpy("cg_image").astype(float)
+
+
+def test_implicit_matrix_is_symmetric_and_positive():
+    """Two liquids, uneven volumes, a wall to stick to."""
+    scene = pl.Scene(particle_radius=D / 2)
+    scene.add(pl.Plane(), pl.Boundary(), name="floor")
+    for name, density, nu, x in (("tar", 1300.0, 2.0, 0.1), ("oil", 800.0, 0.3, 0.3)):
+        scene.add(pl.Box(size=(0.2, 0.2, 0.2), center=(x, 0.1, 0)), pl.Fluid(density=density, viscosity=nu), name=name)
+    sim = scene.build()
+    rng, p = np.random.default_rng(1), sim.world.particles
+    p.set("x", p.numpy("x") + rng.uniform(-0.2, 0.2, (p.n, 3)) * D)
+    p.set("V", p.numpy("V") * rng.uniform(0.8, 1.2, p.n))
+    prepare(sim)
+    assert p.numpy("wall_drag").any()
+    u, w = rng.normal(size=(2, p.n, 3))
+    Au, Aw = product(sim, u), product(sim, w)
+    scale = np.sqrt((u * Au).sum() * (w * Aw).sum())
+    assert (u * Au).sum() > 0 and (w * Aw).sum() > 0
+    assert abs((u * Aw).sum() - (w * Au).sum()) < 1e-5 * scale
+
+
+def test_implicit_solve_solves():
+    sim, body = blob(1.0)
+    sim[body].v = np.random.default_rng(2).normal(size=(len(sim[body]), 3))
+    prepare(sim)
+    p, dt = sim.world.particles, 2e-3
+    right = (p.numpy("m")[:, None] * p.numpy("v")).astype(float)
+    numbers = viscous(sim).apply(dt)
+    left = product(sim, p.numpy("v"), dt)
+    assert np.linalg.norm(left - right) < 1e-2 * np.linalg.norm(right)
+    assert 0 < numbers["viscosity iterations"] < 100
+
+
+def test_implicit_viscosity_keeps_linear_and_angular_momentum():
+    sim, body = blob(1.0)
+    rng = np.random.default_rng(3)
+    sim[body].x = sim[body].x + rng.uniform(-0.1, 0.1, (len(sim[body]), 3)) * D
+    sim[body].v = rng.normal(size=(len(sim[body]), 3)) + (1.0, 0, 0) + np.cross((0, 4.0, 0), sim[body].x)
+    prepare(sim)
+    before = sim.stats
+    viscous(sim).apply(2e-3)
+    after, mass = sim.stats, sim[body].mass.sum()
+    assert after.kinetic_energy < 0.9 * before.kinetic_energy, "nothing was damped"
+    assert np.abs(after.momentum - before.momentum).max() < 2e-3 * mass
+    assert np.abs(after.angular_momentum - before.angular_momentum).max() < 2e-3 * mass * 0.2
+
+
+def test_a_rigidly_turning_blob_does_not_slow_down():
+    sim, body = blob(1.0, max_dt=2e-3)
+    sim[body].v = np.cross((0, 0, 3.0), sim[body].x)
+    before = sim.stats
+    for _ in range(20):
+        sim.step()
+    after = sim.stats
+    assert after.angular_momentum[2] == pytest.approx(before.angular_momentum[2], rel=0.01)
+    assert after.kinetic_energy == pytest.approx(before.kinetic_energy, rel=0.02)
+
+
+def test_a_translation_is_not_felt():
+    sim, body = blob(1.0)
+    sim[body].v = (2.0, -1.0, 0.5)
+    prepare(sim)
+    viscous(sim).apply(5e-3)
+    np.testing.assert_allclose(sim[body].v, np.broadcast_to((2.0, -1.0, 0.5), sim[body].v.shape), atol=1e-4)
+
+
+def test_implicit_shear_decays_at_about_the_true_rate():
+    """u = sin(k y) in a block periodic along all axes decays like exp(-nu k^2 t); Weiler's form is right on average."""
+    n, nu = 12, 0.05
+    scene = pl.Scene(particle_radius=D / 2, gravity=(0, 0, 0), periodic=(n * D,) * 3)
+    body = scene.add(pl.Box(size=(n * D,) * 3, center=(n * D / 2,) * 3),
+                     pl.Fluid(viscosity=nu, viscosity_solver="implicit"))  # fmt: skip
+    sim = scene.build()
+    x = sim[body].x + np.random.default_rng(4).uniform(-0.25, 0.25, (len(sim[body]), 3)) * D
+    k, v = 2 * np.pi / (n * D), np.zeros_like(x)
+    v[:, 0] = np.sin(k * x[:, 1])
+    sim[body].x, sim[body].v = x, v
+    prepare(sim)
+    dt, steps = 0.1 / (nu * k**2) / 20, 20
+    for _ in range(steps):
+        viscous(sim).apply(dt)
+    amplitude = 2 * (sim[body].v[:, 0] * np.sin(k * x[:, 1])).mean()
+    assert -np.log(amplitude) == pytest.approx(0.1, rel=0.2)
+
+
+def test_dropped_honey_is_stable_at_the_cfl_step():
+    scene = pl.Scene(particle_radius=D / 2)
+    scene.add(pl.Box(size=(0.6, 0.6, 0.6), center=(0, 0.3, 0)), pl.Boundary(inside_out=True), name="tank")
+    scene.add(pl.Sphere(radius=0.15, center=(0, 0.3, 0)), pl.Fluid(density=1400, viscosity=1.0), name="honey",
+              velocity=(0, -1, 0))  # fmt: skip
+    sim = scene.build()
+    energies = [sim.stats.energy]
+    for _ in range(120):
+        sim.step()
+        energies.append(sim.stats.energy)
+    assert np.diff(energies).max() < 1e-3 * energies[0], "energy grows"
+    assert sim.time > 0.3 and energies[-1] < 0.6 * energies[0]
+    assert sim["honey"].x[:, 1].min() < D
+
+
+def test_no_slip_walls_drag_and_slippery_ones_do_not():
+    speeds = {}
+    for no_slip in (True, False):
+        scene = pl.Scene(particle_radius=D / 2, periodic=(8 * D, None, 8 * D))
+        scene.add(pl.Plane(), pl.Boundary(no_slip=no_slip), name="floor")
+        scene.add(pl.Box(size=(8 * D, 3 * D, 8 * D), center=(4 * D, 1.5 * D, 4 * D)), pl.Fluid(viscosity=0.01),
+                  name="oil", velocity=(0.5, 0, 0))  # fmt: skip
+        sim = scene.build()
+        sim.run(0.3)
+        speeds[no_slip] = sim["oil"].v[:, 0].mean()
+    assert speeds[False] == pytest.approx(0.5, rel=1e-3)
+    assert 0.0 < speeds[True] < 0.47
+
+
+def test_a_moving_wall_drags_thick_liquid_along():
+    """Couette: between a floor at rest and a lid that moves, the velocity grows linearly with height."""
+    scene = pl.Scene(particle_radius=D / 2, gravity=(0, 0, 0), periodic=(8 * D, None, 8 * D))
+    height = 8 * D
+    scene.add(pl.Plane(), pl.Boundary(), name="floor")
+    scene.add(pl.Plane(normal=(0, -1, 0), point=(0, height, 0)), pl.Boundary(), name="lid").move(lambda t: (0.4, 0, 0))
+    scene.add(pl.Box(size=(8 * D, height, 8 * D), center=(4 * D, height / 2, 4 * D)), pl.Fluid(viscosity=0.5), name="oil")
+    sim = scene.build()
+    sim.run(0.8)
+    y, u = sim["oil"].x[:, 1], sim["oil"].v[:, 0]
+    assert np.abs(u - 0.4 * y / height).max() < 0.05 * 0.4 + 0.02
