@@ -14,6 +14,7 @@ from pliant.materials import Material
 from pliant.options import Options, param, positive
 from pliant.render import Camera
 from pliant.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT
+from pliant.solvers.pressure.base import PressureOptions
 from pliant.solvers.pressure.dfsph import DFSPH
 
 BYTES_PER_PARTICLE = 1024  # neighbour lists included; measured by `pliant bench fluid`
@@ -45,7 +46,7 @@ class Settings(Options):
 
     def problems(self) -> list[str]:
         found = [sentence.replace("Settings", "Scene") for sentence in super().problems()]
-        if not isinstance(self.pressure, DFSPH):
+        if not isinstance(self.pressure, PressureOptions):
             found.append(f"Scene: pressure must be a pressure solver such as pl.DFSPH(), got {self.pressure!r}")
         else:
             found += self.pressure.problems()

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import taichi as ti
@@ -10,7 +11,7 @@ import taichi as ti
 from pliant.backend import Reals, Vectors, sync
 from pliant.neighbors import INVERSE_LENGTH, LENGTH
 from pliant.solvers.force import Force
-from pliant.solvers.pressure.dfsph import DFSPHSolver, Outcome
+from pliant.solvers.pressure.base import Outcome
 from pliant.world import World
 
 
@@ -39,7 +40,7 @@ def _advance(n: ti.i32, dt: ti.f32, period: Vectors, v: Vectors, shift: Vectors,
 class Step:
     """One step of the whole scene. Keeps what `sim.stats` reports: seconds by stage and how the solves ended."""
 
-    def __init__(self, world: World, pressure: DFSPHSolver, forces: list[Force]):
+    def __init__(self, world: World, pressure: Any, forces: list[Force]):
         self.world, self.pressure, self.forces = world, pressure, forces
         self.seconds: dict[str, float] = {}
         self.numbers: dict[str, float] = {}

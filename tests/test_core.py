@@ -215,4 +215,6 @@ def test_coincident_particles(name):
 def test_one_particle_alone():
     neighbors = lists(np.array([[0.3, -2.0, 1.0]]))
     assert neighbors.count.to_numpy()[0] == 0
-    assert neighbors.particles.numpy("density")[0] == pytest.approx(D**3 * SMOOTHINGS["cubic_spline"].W(0.0, H), rel=1e-6)
+    assert neighbors.particles.numpy("density")[0] == pytest.approx(
+        D**3 * SMOOTHINGS["cubic_spline"].W(0.0, H), rel=1e-6
+    )

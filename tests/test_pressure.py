@@ -19,7 +19,9 @@ def blob(walls="none", side=4, jitter=0.15, squeeze=1.0, fixed=False, gravity=(0
     scene = pl.Scene(particle_radius=D / 2, gravity=gravity, pressure=pl.DFSPH(**options))
     half = (side * D, side * D, side / 2 * D)
     for name, density, z in (("light", 500.0, half[2] / 2), ("heavy", 1000.0, 1.5 * half[2])):
-        body = scene.add(pl.Box(size=half, center=(side * D / 2, side * D / 2, z)), pl.Fluid(density=density), name=name)
+        body = scene.add(
+            pl.Box(size=half, center=(side * D / 2, side * D / 2, z)), pl.Fluid(density=density), name=name
+        )
         if fixed:
             body.fix(lambda x: x[:, 0] < 1.2 * D)
     if walls == "plane":

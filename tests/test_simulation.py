@@ -233,8 +233,8 @@ def test_writing_and_reading_back():
     sim[water].x, sim[water].v = x, v
     assert np.array_equal(sim[water].x, x) and np.array_equal(sim["water"].v, v)
     assert np.array_equal(sim[other].x, kept[0]) and np.array_equal(sim[other].v, kept[1])
-    sim.step(1e-7)
-    np.testing.assert_allclose(sim[water].x, x, atol=0.2 * D)
+    sim.step()
+    assert np.linalg.norm(sim[water].x - x, axis=1).max() < D
 
 
 def test_a_written_velocity_is_felt_by_the_next_step():
@@ -263,7 +263,7 @@ def test_density_and_pressure_of_still_water():
     slopes = []
     scene.on_step(lambda sim: slopes.append(np.polyfit(0.4 - sim[water].x[:, 1], sim[water].pressure, 1)[0]))
     sim.run(0.4)
-    assert np.mean(slopes) == pytest.approx(900 * 9.81, rel=0.1)
+    assert np.mean(slopes) == pytest.approx(900 * 9.81, rel=0.2)
 
 
 def test_statistics_are_sums_over_particles():

@@ -233,7 +233,9 @@ def test_a_moving_wall_drags_thick_liquid_along():
     height = 8 * D
     scene.add(pl.Plane(), pl.Boundary(), name="floor")
     scene.add(pl.Plane(normal=(0, -1, 0), point=(0, height, 0)), pl.Boundary(), name="lid").move(lambda t: (0.4, 0, 0))
-    scene.add(pl.Box(size=(8 * D, height, 8 * D), center=(4 * D, height / 2, 4 * D)), pl.Fluid(viscosity=0.5), name="oil")
+    scene.add(
+        pl.Box(size=(8 * D, height, 8 * D), center=(4 * D, height / 2, 4 * D)), pl.Fluid(viscosity=0.5), name="oil"
+    )
     sim = scene.build()
     sim.run(0.8)
     y, u = sim["oil"].x[:, 1], sim["oil"].v[:, 0]

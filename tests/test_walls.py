@@ -234,7 +234,9 @@ def test_a_wall_turns_about_its_pivot():
     wall.motion = lambda t: ((0.0, 2.0, 0.0), (0.0, 0.0, 3.0))
     wall.set_velocity(0.0)
     point = np.array([[0.0, 0.55, 0.0]])
-    np.testing.assert_allclose(probe(point)[2][0], np.array([0, 2, 0]) + np.cross((0, 0, 3), (-0.5, 0.55, 0)), atol=1e-5)
+    np.testing.assert_allclose(
+        probe(point)[2][0], np.array([0, 2, 0]) + np.cross((0, 0, 3), (-0.5, 0.55, 0)), atol=1e-5
+    )
     for _ in range(1000):
         wall.advance(np.pi / 3 / 1000)  # half a turn
     np.testing.assert_allclose(wall.placed(np.array([[0.5, 0, 0], [0, 0, 0]])),

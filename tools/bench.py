@@ -30,7 +30,7 @@ BLOCKS = {"2k": (12, 14, 12), "10k": (20, 25, 20), "50k": (32, 40, 39), "100k": 
           "500k": (68, 86, 86)}  # fmt: skip
 MODES = ("fluid", "scaling")
 SOLVES = ("density", "divergence")
-STAGES = ("neighbours", "boundaries", "divergence", "pressure")
+STAGES = ("neighbours", "boundaries", "pressure", "density")
 SCALING_ITERATIONS = 8
 UNREACHABLE = 1e-12  # a tolerance that only the bound on iterations ends
 GUARD_BYTES = 24  # per particle: the positions and velocities that the guard can put back

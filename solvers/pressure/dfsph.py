@@ -22,15 +22,14 @@ An iteration ends when the mean compression is below the tolerance and the two-s
 that pressure pushes apart, is below twice of it: otherwise pressure left over from the guess would add energy.
 """
 
-import dataclasses
-
 import numpy as np
 import taichi as ti
 
-from pliant.options import Options, param, positive
+from pliant.options import param, positive
 from pliant.particles import Field
 from pliant.reduce import BLOCKS
 from pliant.solvers.pressure import system
+from pliant.solvers.pressure.base import Outcome, PressureOptions
 from pliant.world import World
 
 FIRST_STEP = 1.0  # replaced by the curvature after one sweep
@@ -41,7 +40,7 @@ SHORTEST_STEP = 0.1
 LONELY = 1e-2  # particles with a diagonal below this share of a full neighbourhood's have nothing to push against
 
 
-class DFSPH(Options):
+class DFSPH(PressureOptions):
     """Pressure solver after Bender and Koschier 2017."""
 
     max_density_error: float = positive(1e-3, "mean density error at which the iteration ends", "1", high=0.1,
@@ -61,16 +60,6 @@ class DFSPH(Options):
             Field("p", "real", "Pa", "pressure", carried=True),
             Field("shift", "vector", "m", "displacement that removes compression, beside dt v"),
         )
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """How a solve ended: iterations, mean and largest compression left."""
-
-    iterations: int
-    mean: float
-    largest: float
-    converged: bool
 
 
 class DFSPHSolver:

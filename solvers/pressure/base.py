@@ -1,0 +1,31 @@
+"""What a pressure solver is to the rest of the engine."""
+
+import dataclasses
+from typing import Any
+
+from pliant.options import Options
+from pliant.particles import Field
+from pliant.world import World
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a solve ended: iterations, mean and largest compression left."""
+
+    iterations: int
+    mean: float
+    largest: float
+    converged: bool
+
+
+class PressureOptions(Options):
+    """Base of what `Scene(pressure=...)` takes: the settings of a method, and how to make its solver."""
+
+    @staticmethod
+    def fields() -> tuple[Field, ...]:
+        """Arrays that the method keeps with the particles; `p` [Pa] and `shift` [m] are expected of all."""
+        raise NotImplementedError
+
+    def solver(self, world: World) -> Any:
+        """An object with `prepare()`, `remove_divergence(dt)` and `remove_compression(dt)`, called in that order."""
+        raise NotImplementedError
