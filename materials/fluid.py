@@ -12,8 +12,8 @@ class Fluid(Material):
     surface_tension: float = nonnegative(0.0, "surface tension; water against air: 0.072", "N/m", high=1e3,
                                          source="Akinci et al. 2013, calibrated to SI")  # fmt: skip
     damping: float = nonnegative(
-        0.05, "numerical viscosity at the scale of particles, in units of d sqrt(|g| d): it calms the jitter of particles "
-        "about their places, and fades as d^1.5 when particles get smaller", "1", high=10.0)  # fmt: skip
+        0.05, "numerical viscosity at the scale of particles, in units of d sqrt(|g| d): it calms the jitter of "
+        "particles about their places, and fades as d^1.5 when they get smaller", "1", high=10.0)  # fmt: skip
     viscosity_solver: str = param(
         "auto", "explicit (Morris et al. 1997) is cheap and accurate for thin liquids; implicit (Weiler et al. 2018) "
         "is stable for any viscosity and keeps angular momentum, so that thick liquids coil; auto takes the "

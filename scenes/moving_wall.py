@@ -16,7 +16,8 @@ def build(radius: float = 0.02, stroke: float = 0.18, period: float = 1.4, depth
     scene.add(pl.Box(size=(4.4, 1.2, 0.6), center=(1.8, 0.6, 0.3)), pl.Boundary(inside_out=True), name="flume")
     beach = pl.Box(size=(2.4, 0.6, 0.6), center=(0, 0, 0)).rotate("z", 18).translate((3.3, -0.02, 0.3))
     scene.add(beach, pl.Boundary(), name="beach")
-    paddle = scene.add(pl.Box(size=(0.12, 1.0, 0.6), center=(-0.06, 0.5, 0.3)), pl.Boundary(no_slip=False), name="paddle")
+    plate = pl.Box(size=(0.12, 1.0, 0.6), center=(-0.06, 0.5, 0.3))
+    paddle = scene.add(plate, pl.Boundary(no_slip=False), name="paddle")
     omega = 2 * np.pi / period
     paddle.move(lambda t: (stroke * omega * np.sin(omega * t) * min(t / period, 1.0), 0, 0))
     scene.add(pl.Box(size=(4.0, depth, 0.6), center=(2.0, depth / 2, 0.3)), pl.Fluid(), name="water")

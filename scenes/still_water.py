@@ -4,7 +4,7 @@ import numpy as np
 
 import pliant as pl
 
-SECONDS = 1.0
+SECONDS = 3.0
 SIZE = (0.6, 0.4, 0.6)
 
 
@@ -33,7 +33,7 @@ def check(sim: pl.Simulation) -> None:
     view, depth = sim["water"], SIZE[1]
     x, p = view.x, view.pressure
     assert abs(x[:, 1].mean() - depth / 2) < 0.01 * depth, "the water has changed its volume"
-    assert sim.stats.max_speed < 0.2
+    assert sim.stats.max_speed < 0.1 * np.sqrt(9.81 * depth), "the water does not come to rest"
     deep = (x[:, 1] < depth / 4) & (np.abs(x[:, 0] - 0.3) < 0.2) & (np.abs(x[:, 2] - 0.3) < 0.2)
     expected = 1000 * 9.81 * (depth - x[deep, 1])
-    assert abs(p[deep].mean() / expected.mean() - 1) < 0.1
+    assert abs(p[deep].mean() / expected.mean() - 1) < 0.2, "pressure, which fluctuates from step to step, is off"

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, vec3
+from pliant.backend import Ints, IntTable, Matrices, Reals, RealTable, Vectors, mat3, vec3
 from pliant.boundary import upload
 from pliant.neighbors import difference
 from pliant.particles import Field
@@ -117,7 +117,8 @@ class ExplicitViscosity(Force):
 @ti.kernel
 def _apply(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints,
            neighbor: IntTable, factor: RealTable, core: ti.f32, dt: ti.f32, body: Ints, mu: Reals, nu: Reals,
-           rho: Reals, mobility: Reals, V: Reals, drag: Reals, gradient: Vectors, u: Vectors, out: Vectors):  # fmt: skip
+           rho: Reals, mobility: Reals, V: Reals, drag: Reals, gradient: Vectors, u: Vectors,
+           out: Vectors):  # fmt: skip
     """out = V (rho u - dt viscous force density of u): the symmetric matrix of the implicit step; rows of particles
     with prescribed motion are left empty."""
     for i in range(n):
@@ -125,7 +126,8 @@ def _apply(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: 
         for k in range(count[i]):
             j = neighbor[i, k]
             dx = difference(x[i], x[j], wraps, period)
-            total -= 0.5 * WEILER * (mu[body[i]] + mu[body[j]]) * factor[i, k] * (u[j] - u[i]).dot(dx) / (dx.dot(dx) + core) * dx
+            pair = 0.5 * WEILER * (mu[body[i]] + mu[body[j]]) * factor[i, k] / (dx.dot(dx) + core)
+            total -= pair * (u[j] - u[i]).dot(dx) * dx
         total -= rho[body[i]] * drag_of(i, u[i], nu[body[i]], drag, gradient)
         out[i] = ti.select(mobility[i] > 0.0, V[i] * (rho[body[i]] * u[i] - dt * total), vec3(0.0))
 
@@ -133,26 +135,34 @@ def _apply(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: 
 @ti.kernel
 def _blocks(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints,
             neighbor: IntTable, factor: RealTable, core: ti.f32, dt: ti.f32, body: Ints, mu: Reals, nu: Reals,
-            rho: Reals, mobility: Reals, V: Reals, drag: Reals, gradient: Vectors, residual: Vectors, z: Vectors):  # fmt: skip
-    """z = B^-1 residual with the 3 x 3 diagonal blocks B of the matrix (Weiler et al. 2018, Section 3.3)."""
+            rho: Reals, mobility: Reals, V: Reals, drag: Reals, gradient: Vectors,
+            inverse: Matrices):  # fmt: skip
+    """Inverses of the 3 x 3 diagonal blocks of the matrix (Weiler et al. 2018, Section 3.3)."""
     for i in range(n):
         B = mat3(0.0)
         for k in range(count[i]):
             j = neighbor[i, k]
             dx = difference(x[i], x[j], wraps, period)
-            B -= 0.5 * WEILER * (mu[body[i]] + mu[body[j]]) * factor[i, k] / (dx.dot(dx) + core) * dx.outer_product(dx)
+            pair = 0.5 * WEILER * (mu[body[i]] + mu[body[j]]) * factor[i, k] / (dx.dot(dx) + core)
+            B -= pair * dx.outer_product(dx)
         for k in ti.static(range(3)):
             B[k, k] += rho[body[i]] / dt
         if drag[i] > 0.0:
             normal = gradient[i].normalized()
             for a, b in ti.static(ti.ndrange(3, 3)):
                 B[a, b] += nu[body[i]] * rho[body[i]] * drag[i] * (ti.cast(a == b, ti.f32) - normal[a] * normal[b])
-        z[i] = ti.select(mobility[i] > 0.0, B.inverse() @ residual[i] / (V[i] * dt), vec3(0.0))
+        inverse[i] = B.inverse() / (V[i] * dt)
 
 
 @ti.kernel
-def _right_side(n: ti.i32, dt: ti.f32, body: Ints, mu: Reals, nu: Reals, rho: Reals, mobility: Reals, V: Reals, drag: Reals,
-                gradient: Vectors, wall_v: Vectors, v: Vectors, carried: Vectors, out: Vectors,
+def _precondition(n: ti.i32, mobility: Reals, inverse: Matrices, residual: Vectors, z: Vectors):
+    for i in range(n):
+        z[i] = ti.select(mobility[i] > 0.0, inverse[i] @ residual[i], vec3(0.0))
+
+
+@ti.kernel
+def _right_side(n: ti.i32, dt: ti.f32, body: Ints, mu: Reals, nu: Reals, rho: Reals, mobility: Reals, V: Reals,
+                drag: Reals, gradient: Vectors, wall_v: Vectors, v: Vectors, carried: Vectors, out: Vectors,
                 guess: Vectors):  # fmt: skip
     """V (rho v + dt wall drag towards the wall's velocity); the guess repeats the last step's change."""
     for i in range(n):
@@ -189,6 +199,7 @@ class ImplicitViscosity(Force):
         self.nu, self.rho = material_table(world, "viscosity"), material_table(world, "density")
         extra = np.array(numerical(world.materials, world.spacing, world.gravity))
         self.mu = upload((self.nu.to_numpy() + extra) * self.rho.to_numpy(), ti.f32)
+        self.inverse = ti.ndarray(mat3, world.particles.n)
         self.cg = ConjugateGradient(TOLERANCE, max_iterations=200)
 
     def apply(self, dt: float) -> dict[str, float]:
@@ -196,10 +207,11 @@ class ImplicitViscosity(Force):
         local = (dt, p.body, self.mu, self.nu, self.rho, p.mobility, p.V, p.wall_drag, p.wall_gradient)
         pairs = (*w.neighbors.pairs, CORE * w.spacing**2)
         _right_side(p.n, *local, p.wall_velocity, p.v, p.viscous_change, p.cg_residual, p.cg_solution)
+        _blocks(p.n, *pairs, *local, self.inverse)
         outcome = self.cg.solve(
             p.n, p.cg_solution, p.cg_residual, p.cg_direction, p.cg_image, p.cg_z,
             multiply=lambda u, out: _apply(p.n, *pairs, *local, u, out),
-            precondition=lambda r, z: _blocks(p.n, *pairs, *local, r, z),
+            precondition=lambda r, z: _precondition(p.n, p.mobility, self.inverse, r, z),
         )  # fmt: skip
         _accept(p.n, p.cg_solution, p.mobility, p.v, p.viscous_change)
         return {"viscosity iterations": outcome}

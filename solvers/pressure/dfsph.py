@@ -5,8 +5,8 @@ divergence-free, and its pressure is the pressure. It also lets them undo a shar
 second removes what compression is then left above the tolerance, by displacing particles; mostly it has nothing to do.
 
 In the original the velocities undo all compression in each step. But a density error is no momentum, and giving it
-back as velocity heats the fluid: a column of ten layers, compressed by 0.1 % and set right within 5 ms, throws its surface
-up at 0.1 m/s, and still water simmers at that speed however the system is solved. So the feedback is held to what a
+back as velocity heats the fluid: a column of ten layers, compressed by 0.1 % and set right within 5 ms, throws its
+surface up at 0.1 m/s, and still water simmers at that speed however the system is solved. So the feedback is held to what a
 mean compression of KICK would cause, and a step may add no more compression than the feedback removes.
 
 Jacobi iterations, which the method is known with, need many sweeps for smooth errors. Here each sweep is a projected
@@ -47,7 +47,7 @@ class DFSPH(PressureOptions):
                                         source="Bender and Koschier 2017 use 0.01 % to 0.1 %")  # fmt: skip
     max_divergence_error: float = positive(1e-3, "mean density error per step that the velocity may still cause", "1",
                                            high=0.1, source="Bender and Koschier 2017, Section 3.3")  # fmt: skip
-    min_iterations: int = param(2, "least number of iterations of the divergence solve", kind="integer", low=0, high=1000)
+    min_iterations: int = param(2, "least iterations of the divergence solve", kind="integer", low=0, high=1000)
     max_iterations: int = param(100, "bound on the iterations of each solve", kind="integer", low=1, high=100_000)
 
     def solver(self, world: World) -> "DFSPHSolver":

@@ -116,8 +116,9 @@ def total_up(k: ti.i32, partial: ti.template(), sums: ti.template()):
 
 @ti.kernel
 def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, mobility: Reals, D: Reals, least: ti.f32, rate: ti.f32, step: ti.f32, q: Reals, change: Reals, a: Vectors, moved: Vectors, answer: Reals, residual: Reals,
-            partial: RealTable, sums: Reals):  # fmt: skip
+            factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, mobility: Reals, D: Reals, least: ti.f32,
+            rate: ti.f32, step: ti.f32, q: Reals, change: Reals, a: Vectors, moved: Vectors, answer: Reals,
+            residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
     """One projected step q <- max(0, q + step residual / D), what it does to residuals and to `moved` (velocities at a
     rate of 1/dt, or positions at 1), and the sums of
     compression, of the two-sided error, of V dq D dq and V dq K dq (V in units of `volume`), and the largest
