@@ -241,7 +241,7 @@ def _announce_compilation() -> None:
     stamp = hashlib.sha256("".join(f"{p.name}{p.stat().st_mtime_ns}" for p in sorted(source.glob("*.py"))).encode())
     marker = cache_folder() / f"compiled-{stamp.hexdigest()[:16]}"
     if not marker.exists():
-        console.print("Compiling kernels for this machine (once, about half a minute) ...")
+        console.print("Compiling kernels for this machine (once, some ten seconds) ...")
         try:
             marker.parent.mkdir(parents=True, exist_ok=True)
             marker.write_text(time.strftime("%F %T"))

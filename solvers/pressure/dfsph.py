@@ -6,8 +6,8 @@ second removes what compression is then left above the tolerance, by displacing 
 
 In the original the velocities undo all compression in each step. But a density error is no momentum, and giving it
 back as velocity heats the fluid: a column of ten layers, compressed by 0.1 % and set right within 5 ms, throws its
-surface up at 0.1 m/s, and still water simmers at that speed however the system is solved. So the feedback is held to what a
-mean compression of KICK would cause, and a step may add no more compression than the feedback removes.
+surface up at 0.1 m/s, and still water simmers at that speed however the system is solved. So the feedback is held to
+what a mean compression of KICK would cause, and a step may add no more compression than the feedback removes.
 
 Jacobi iterations, which the method is known with, need many sweeps for smooth errors. Here each sweep is a projected
 gradient step whose length is the one of Barzilai and Borwein 1988 in the metric of the diagonal D (Dai and Fletcher
