@@ -75,7 +75,7 @@ def picture(sim: Any) -> Picture:
     for filling in sim.fillings:
         view = sim[filling.body]
         speed = np.linalg.norm(view.v, axis=1)
-        look = getattr(filling.body.material, "color_map", "water")
+        look = filling.body.colors
         points.append(Points(view.x, radius, colormap(speed, 0.0, top_speed, look)))
     camera = sim.scene.camera or Camera.framing((sim._bounds[0], sim._bounds[1]), VIEW_DIRECTION)
     return Picture(camera, points, lines, surfaces, ground=float(sim._bounds[0][1]))

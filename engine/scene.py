@@ -13,6 +13,7 @@ from pliant.geometry import Shape, estimate_count
 from pliant.materials import Material
 from pliant.options import Options, param, positive
 from pliant.render import Camera
+from pliant.render.colors import COLOR_MAPS
 from pliant.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT
 from pliant.solvers.pressure.base import PressureOptions
 from pliant.solvers.pressure.dfsph import DFSPH
@@ -77,8 +78,9 @@ class Settings(Options):
 class Body:
     """What `scene.add` returns: the handle of one body."""
 
-    def __init__(self, name: str, shape: Any, material: Any, velocity: Any):  # as the user gave them: see `problems`
-        self.name, self.shape, self.material, self.velocity = name, shape, material, velocity
+    def __init__(self, name: str, shape: Any, material: Any, velocity: Any, colors: str = "water"):
+        # as the user gave them: see `problems`
+        self.name, self.shape, self.material, self.velocity, self.colors = name, shape, material, velocity, colors
         self.fixed: Any = None
         self.motion: Callable[[float], Any] | None = None
         self.pivot: Any = None
@@ -165,8 +167,11 @@ class Scene:
         self._problems: list[str] = []
 
     def add(self, shape: Shape, material: Material, name: str | None = None, velocity: Any = (0.0, 0.0, 0.0),
-            **unknown: Any) -> Body:  # fmt: skip
-        """Adds a body of that shape and material, moving at `velocity` [m/s] at the start."""
+            colors: str = "water", **unknown: Any) -> Body:  # fmt: skip
+        """Adds a body of that shape and material, moving at `velocity` [m/s] at the start.
+
+        `colors` names the colour map in which pictures show the speed of its particles.
+        """
         kind = type(material).__name__.lower() if isinstance(material, Material) else "body"
         taken = {body.name for body in self.bodies}
         if name is None:
@@ -177,7 +182,9 @@ class Scene:
             self._problems.append(f"two bodies are called {name!r}; names must differ")
         known = [p for p in inspect.signature(Scene.add).parameters if p not in ("self", "unknown")]
         self._problems += [f"{name}: add has no " + unknown_name("parameter", k, known)[8:] for k in unknown]
-        body = Body(str(name), shape, material, velocity)
+        if colors not in COLOR_MAPS:
+            self._problems.append(f"{name}: " + unknown_name("colour map", str(colors), COLOR_MAPS))
+        body = Body(str(name), shape, material, velocity, colors)
         self.bodies.append(body)
         return body
 

@@ -159,6 +159,17 @@ def test_periodic_particles_may_start_outside_the_first_period(periods_away):
     check_against_twin(x, (0.7, 0.7, 0.7))
 
 
+def test_pairs_that_barely_reach_each_other():
+    """The runs of cells that are searched are cut to the support; they must not be cut a little too short."""
+    rng = np.random.default_rng(10)
+    out = rng.normal(size=(300, 3))
+    out[:200, 1:] = 0.0  # along the runs
+    out *= 0.999 * H / np.linalg.norm(out, axis=1)[:, None]
+    first = np.stack(np.meshgrid(*[np.arange(7)] * 3), -1).reshape(-1, 3)[:300] * 4.1 * H + rng.uniform(0, H, (300, 3))
+    times, _ = tables(lists(np.concatenate([first, first + out])))
+    assert (times.sum(axis=1) == 1).all() and (times[np.arange(300), np.arange(300) + 300] == 1).all()
+
+
 def test_stragglers_far_away_neither_blow_the_grid_up_nor_lose_neighbours():
     rng = np.random.default_rng(4)
     bulk = rng.uniform(0, 0.6, (300, 3))

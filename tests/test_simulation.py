@@ -1,5 +1,7 @@
 """The clock, frames, callbacks, fixed and moved particles, views, statistics, the guard, and determinism."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -202,6 +204,17 @@ def test_a_body_that_is_turned_keeps_its_size():
     np.testing.assert_allclose(after, before, rtol=1e-3)
 
 
+def test_the_pivot_of_a_turned_body_follows_a_motion_that_speeds_up():
+    scene, water = drop(dt=2e-3)
+    water.move(lambda t: ((20 * t, 0, 0), (0, 0, 10 * np.pi)))
+    sim = scene.build()
+    before = sim[water].x.mean(axis=0)
+    for _ in range(100):
+        sim.step()
+    along = sum(20 * 2e-3 * k * 2e-3 for k in range(100))
+    np.testing.assert_allclose(sim[water].x.mean(axis=0) - before, (along, 0, 0), atol=1e-4)
+
+
 # --- views and statistics --------------------------------------------------------------------------
 
 
@@ -368,6 +381,37 @@ def test_nan_written_past_the_views_is_caught_and_the_last_good_state_put_back(f
     broken(sim, lambda: sim.run(1.0))
     assert sim.step_count == 10
     assert np.array_equal(sim[water].x, good["x"])
+
+
+@pytest.mark.parametrize("field", ["x", "v"])
+def test_measuring_finds_what_is_not_a_number(field):
+    sim = dam()[0].build()
+    values = sim.world.particles.numpy(field)
+    values[5, 1] = np.nan
+    sim.world.particles.set(field, values)
+    broken(sim, sim.measure)
+
+
+def test_the_message_tells_which_body_broke_down_and_where():
+    scene, _ = dam()
+    oil = scene.add(pl.Box(size=(0.2, 0.2, 0.2), center=(0.5, 0.5, 0.5)), pl.Fluid(), name="oil")
+    sim = scene.build()
+    sim.run(0.05)
+    x = sim[oil].x[13]
+    solve = sim._step.pressure.remove_compression
+
+    def breaks_down(dt):
+        outcome = solve(dt)  # after the step has sorted the particles
+        velocities = sim.world.particles.by_id("v")
+        velocities[len(velocities) - len(sim[oil]) + 13] = np.nan
+        sim.world.particles.set_by_id("v", velocities)
+        return outcome
+
+    sim._step.pressure.remove_compression = breaks_down
+    with pytest.raises(pl.SimulationError, match="'oil'") as caught:
+        sim.step()
+    place = re.search(r"near \(([^)]*)\)", str(caught.value))
+    np.testing.assert_allclose([float(part) for part in place[1].split(",")], x, atol=2e-3)
 
 
 def test_after_a_breakdown_it_can_go_on():

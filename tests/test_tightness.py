@@ -102,6 +102,18 @@ def test_single_drops_at_high_speed():
     assert sim.time > 0.04
 
 
+def test_a_wall_takes_a_lone_drop_along():
+    """A hammer meets one particle at 5 m/s: nothing but the wall's own rule can set it in motion."""
+    scene = pl.Scene(particle_radius=R, gravity=(0, 0, 0))
+    hammer = scene.add(pl.Box(size=(0.3, 0.3, 0.3), center=(-0.25, 0, 0)), pl.Boundary(), name="hammer")
+    hammer.move(lambda t: (5, 0, 0))
+    drop = scene.add(pl.Box(size=(D, D, D)), pl.Fluid(), name="drop")
+    sim = scene.build()
+    sim.run(0.1)
+    assert sim[drop].v[0, 0] == pytest.approx(5, rel=0.05)
+    assert sim[drop].x[0, 0] - sim["hammer"].position[0] > 0.15
+
+
 def test_a_paddle_that_turns():
     scene, _ = tank(size=(0.6, 0.5, 0.6))
     paddle = scene.add(pl.Box(size=(0.4, 0.3, 0.1), center=(0, 0.25, 0)), pl.Boundary(), name="paddle")

@@ -9,7 +9,8 @@ import pliant as pl
 from pliant.scenes import dam_break
 from pliant.tools.validation import GRAVITY, Result, case, relative
 
-# Martin and Moyce 1952, Fig. 3, n^2 = 2, a = 2.25 in, as digitised in PySPH (db_exp_data.py): T = t sqrt(2 g / a), Z = x / a.
+# Martin and Moyce 1952, Fig. 3, n^2 = 2, a = 2.25 in, as digitised in PySPH (db_exp_data.py):
+# T = t sqrt(2 g / a), Z = x / a.
 WIDTH = 0.05715  # a [m]
 FRONT = ((0.832, 1.217), (1.219, 1.474), (1.997, 2.292), (2.547, 2.995))
 CHANNEL = 5  # length of the channel in a: Z stays below 4 for T < 3

@@ -1,0 +1,73 @@
+"""Every ready scene runs at low resolution and passes its own check."""
+
+import importlib
+import pkgutil
+
+import pytest
+
+import pliant as pl
+import pliant.scenes
+
+LOW = {  # options of build(), and seconds after which check() holds
+    "dam_break": ({"radius": 0.04}, 1.2),
+    "double_dam_break": ({"radius": 0.04}, 1.0),
+    "honey": ({"radius": 0.006}, 0.5),
+    "moving_wall": ({"radius": 0.05}, 2.5),
+    "still_water": ({"radius": 0.03}, 3.0),
+}
+
+
+def test_every_scene_is_tested():
+    assert {module.name for module in pkgutil.iter_modules(pliant.scenes.__path__)} == set(LOW)
+
+
+@pytest.mark.parametrize("name", LOW)
+def test_scene(name):
+    options, seconds = LOW[name]
+    scene = importlib.import_module(f"pliant.scenes.{name}")
+    sim = scene.build(**options).build()
+    sim.run(seconds)
+    scene.check(sim)
+
+
+def test_dam_break_without_obstacle():
+    sim = importlib.import_module("pliant.scenes.dam_break").build(radius=0.05, obstacle=False).build()
+    assert [body.name for body in sim.scene.bodies] == ["tank", "water"]
+    sim.run(0.1)
+    assert sim["water"].x[:, 0].max() > 1.228, "the column does not collapse"
+
+
+def test_surface_tension_gives_laplace_pressure():
+    """Pressure in drops of two sizes differs by the difference of 2 sigma / R; see solvers/surface_tension.py."""
+    sigma, d = 0.072, 1e-3
+    radii, pressures = [5 * d, 8 * d], []
+    for radius in radii:
+        scene = pl.Scene(particle_radius=d / 2, gravity=(0, 0, 0), pressure=pl.DFSPH(max_density_error=2e-4))
+        drop = scene.add(pl.Sphere(radius=radius), pl.Fluid(viscosity=2e-5, surface_tension=sigma))
+        sim = scene.build()
+        rest = (1000 * radius**3 / sigma) ** 0.5
+        sim.run(1.2 * rest)
+        samples = []
+        while sim.time < 1.8 * rest:
+            sim.step()
+            x = sim[drop].x
+            middle = ((x - x.mean(axis=0)) ** 2).sum(axis=1) < (0.6 * radius) ** 2
+            samples.append(sim[drop].pressure[middle].mean())
+        pressures.append(sum(samples) / len(samples))
+    expected = 2 * sigma / radii[0] - 2 * sigma / radii[1]
+    assert pressures[0] - pressures[1] == pytest.approx(expected, rel=0.25)
+
+
+def test_surface_tension_rounds_a_cube():
+    scene = pl.Scene(particle_radius=5e-4, gravity=(0, 0, 0))
+    drop = scene.add(pl.Box(size=(0.01, 0.01, 0.01)), pl.Fluid(viscosity=5e-5, surface_tension=0.072))
+    sim = scene.build()
+    reach = [float(abs(sim[drop].x).max(axis=1).max())]
+    corner = [float((sim[drop].x ** 2).sum(axis=1).max() ** 0.5)]
+    sim.run(0.06)
+    x = sim[drop].x - sim[drop].x.mean(axis=0)
+    corner.append(float((x**2).sum(axis=1).max() ** 0.5))
+    sphere = (3 / (4 * 3.14159)) ** (1 / 3) * 0.01
+    assert corner[0] > 1.25 * sphere
+    assert corner[1] < 1.12 * sphere, "the drop is not round"
+    assert reach[0] < sphere
