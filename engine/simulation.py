@@ -31,7 +31,7 @@ from pliant.world import World
 
 LEAST_FRAME_SHARE = 1e-6  # a rest of a frame shorter than this share of it counts as round-off
 FASTEST = 1.8e19  # [m/s]: beyond, the square of a speed overflows single precision
-EXPLOSION = 1e3  # times the speed that gravity, walls and initial velocities can explain
+EXPLOSION = 100.0  # times the speed that gravity, walls and initial velocities can explain
 
 
 class Simulation:
@@ -42,6 +42,7 @@ class Simulation:
         self.scene, settings = scene, scene.settings
         self.notes: list[str] = []
         self.step_count, self.dt = 0, 0.0
+        self._stop = False  # a callback's wish to end `run` or `frames`
         self._bounds: np.ndarray | None = None  # what pictures frame
         self._free_dt = 0.0  # the last step that was not cut short to end on a frame
         w = smoothing(settings.smoothing)
@@ -97,6 +98,7 @@ class Simulation:
     def measure(self) -> None:
         """Looks at all particles anew; needed after positions or velocities were changed from outside."""
         self._accept(math.inf, None)
+        self._given_speed = self._speed
 
     def next_dt(self) -> float:
         """The step that the CFL condition, the forces and the bounds allow: dt (|v| + g dt) = cfl d."""
@@ -128,9 +130,7 @@ class Simulation:
         self.world.time += self.dt
         self.step_count += 1
         self._free_dt = free if self.step_count > 1 else self.dt
-        for callback in self.scene.callbacks:
-            if callback(self) is False:
-                raise StopRun
+        self._stop = any([callback(self) is False for callback in self.scene.callbacks])  # a list: all are called
 
     def run(self, seconds: float) -> None:
         """Moves on by that much simulated time [s]."""
@@ -154,9 +154,8 @@ class Simulation:
         while end - self.time > LEAST_FRAME_SHARE * (end - begun):
             left = end - self.time
             steps = math.ceil(left / self.next_dt() - 1e-9)
-            try:
-                self.step(left / steps if steps <= 2 else None)
-            except StopRun:
+            self.step(left / steps if steps <= 2 else None)
+            if self._stop:
                 return False
         self.world.time = end
         return True
@@ -176,10 +175,11 @@ class Simulation:
         self._good_places = [(wall.shift, wall.rotation) for wall in self.world.walls.walls]
 
     def _speed_limit(self) -> float:
-        """Speeds that nothing in the scene can explain: a fall through the whole scene, the walls, the last speed."""
-        size = float(np.linalg.norm(self._high - self._low)) + self.scene.spacing
-        fall = math.sqrt(2 * float(np.linalg.norm(self.world.gravity)) * size)
-        return EXPLOSION * (fall + self.world.walls.speed + self._speed + self.scene.spacing)
+        """Speeds that nothing can explain: not a fall (so far, or through the whole scene), the walls, or the speeds
+        that particles were given."""
+        g, size = float(np.linalg.norm(self.world.gravity)), float(np.linalg.norm(self._high - self._low))
+        fall = max(math.sqrt(2 * g * size), g * self.time)
+        return EXPLOSION * (fall + self.world.walls.speed + self._given_speed + self.scene.spacing)
 
     def _broken(self, limit: float) -> np.ndarray:
         """Which particles are nowhere, or faster than the limit."""
@@ -223,10 +223,6 @@ class Simulation:
     def stats(self) -> Stats:
         """Numbers of the last step: seconds by stage, iterations, density errors, momentum, energy."""
         return Stats.of(self)
-
-
-class StopRun(Exception):  # noqa: N818 - not an error: a callback's wish to end a run
-    """Raised inside `step` when a callback returned False."""
 
 
 def _finite(name: str, value: Any) -> None:
