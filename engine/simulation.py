@@ -176,10 +176,11 @@ class Simulation:
 
     def _speed_limit(self) -> float:
         """Speeds that nothing can explain: not a fall (so far, or through the whole scene), the walls, or the speeds
-        that particles were given."""
+        that particles were given or are led at."""
         g, size = float(np.linalg.norm(self.world.gravity)), float(np.linalg.norm(self._high - self._low))
         fall = max(math.sqrt(2 * g * size), g * self.time)
-        return EXPLOSION * (fall + self.world.walls.speed + self._given_speed + self.scene.spacing)
+        led = self._speed if self.prescribed.active else 0.0
+        return EXPLOSION * (fall + self.world.walls.speed + self._given_speed + led + self.scene.spacing)
 
     def _broken(self, limit: float) -> np.ndarray:
         """Which particles are nowhere, or faster than the limit."""

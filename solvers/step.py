@@ -60,12 +60,11 @@ class Step:
         with self.stage("pressure"):
             self.pressure.prepare()
             self.divergence = self.pressure.remove_divergence(dt)
-        if world.walls.rough:
-            with self.stage("friction"):
-                _rub(p.n, dt, p.p, p.mobility, p.wall_friction, p.wall_gradient, p.wall_velocity, p.v)
         with self.stage("density"):
-            self.density = self.pressure.remove_compression(dt)
+            self.density = self.pressure.remove_compression()
         with self.stage("advance"):
+            if world.walls.rough:
+                _rub(p.n, dt, p.p, p.mobility, p.wall_friction, p.wall_gradient, p.wall_velocity, p.v)
             _advance(p.n, dt, world.neighbors.period, p.v, p.shift, p.x)
             world.walls.advance(dt)
 

@@ -1,5 +1,6 @@
 """Known flows at low resolution: the cases of `pliant validate --quick`, and the tool itself."""
 
+import functools
 import json
 import math
 from pathlib import Path
@@ -12,19 +13,58 @@ from pliant.tools.validation import CASES, Result
 
 validate.load_cases()
 
-LOOSER: dict[tuple[str, str], float] = {}
+# Targets at low resolution, where they differ from the tool's.
+LOOSER = {
+    # 12 particles across the column: the front is 10.5 % ahead at T = 2, with 32 across 9.9 %
+    ("dam_break_front", "front Z at T = 1.997"): 0.12,
+    # the sensor's height, 21 mm, is less than half a spacing: 10 % late, at half the spacing 4 %
+    ("spheric2", "arrival at P1"): 0.15,
+    # 64 particles in a layer: averages scatter by 1 %
+    ("hydrostatic", "plane: bottom pressure, extrapolated"): 0.02,
+    ("hydrostatic", "plane, shaken: bottom pressure, extrapolated"): 0.02,
+    # a disordered first layer stands at 0.52 d to 0.55 d, where a wall pushes less than at 0.5 d: more pressure
+    ("hydrostatic", "plane: pressure of the first layer"): 0.05,
+    ("hydrostatic", "plane, shaken: pressure of the first layer"): 0.07,
+    ("hydrostatic", "plane, shaken: spacing of layers 1-2 over 2-3"): 0.08,
+    # edges and corners push less than the sum of their walls, and nearly half the particles touch a wall
+    ("hydrostatic", "tank, shaken: pressure of the first layer"): 0.25,
+    ("hydrostatic", "tank, shaken: pressure of the worst other"): 0.07,
+    ("hydrostatic", "tank, shaken: bottom pressure, extrapolated"): 0.06,
+    ("hydrostatic", "tank, shaken: spacing of layers 1-2 over 2-3"): 0.12,
+}
+
+# Targets that the engine misses at any resolution. When one is met, the test says so: then take it off this list.
+OPEN = {
+    ("poiseuille", "velocity at 1 s, worst particle"): "sheared layers need more room than an exactly full channel has",
+    ("taylor_green", "decay rate of kinetic energy"): "numerical dissipation in an exactly full periodic box",
+}
+
+run = functools.cache(lambda name: CASES[name](True))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_case_meets_its_targets(name: str) -> None:
     """The targets are those of the tool, but for the ones in LOOSER."""
-    results = CASES[name](True)
-    known = {quantity for case, quantity in LOOSER if case == name}
-    assert known <= {r.quantity for r in results}, "LOOSER names a quantity that the case does not measure"
+    results = run(name)
+    special = {quantity for case, quantity in (*LOOSER, *OPEN) if case == name}
+    assert special <= {r.quantity for r in results}, "a list above names a quantity that the case does not measure"
     for r in results:
         assert math.isfinite(r.measured), r
         target = LOOSER.get((name, r.quantity), r.target)
-        assert target is None or abs(r.error) <= target, r
+        assert target is None or (name, r.quantity) in OPEN or abs(r.error) <= target, r
+
+
+@pytest.mark.parametrize("name, quantity", [pytest.param(*key, marks=pytest.mark.xfail(reason=why, strict=True))
+                                            for key, why in OPEN.items()])  # fmt: skip
+def test_open_problems(name: str, quantity: str) -> None:
+    assert next(r for r in run(name) if r.quantity == quantity).met
+
+
+@pytest.mark.slow
+def test_results_do_not_depend_on_threads() -> None:
+    from pliant.tools.validation import invariants
+
+    assert len({invariants.digest_with(threads) for threads in invariants.THREADS}) == 1
 
 
 def test_poiseuille_series_at_known_points() -> None:

@@ -79,18 +79,16 @@ def as_json(results: dict[str, list[Result]], quick: bool) -> str:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The command line, checked."""
-    about = {name: (function.__doc__ or "").split(":")[0].split(".")[0] for name, function in CASES.items()}
-    parser = argparse.ArgumentParser(
-        prog="pliant validate", description=(__doc__ or "").split("\n\n")[1],
-        epilog="Cases: " + "; ".join(f"{name} ({text})" for name, text in about.items()),
-    )  # fmt: skip
+    parser = argparse.ArgumentParser(prog="pliant validate", description=(__doc__ or "").split("\n\n")[1])
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"some of {', '.join(CASES)}; all if none is named")
-    parser.add_argument("--quick", action="store_true", help="low resolutions, about two minutes for all")
+    parser.add_argument("--quick", action="store_true", help="low resolutions, about a minute for all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
     options = parser.parse_args(argv)
     for name in options.cases:
         if name not in CASES:
             parser.error(unknown_name("case", name, CASES))
+    if options.json and not options.json.absolute().parent.is_dir():
+        parser.error(f"--json: there is no folder {options.json.parent}")
     options.cases = list(dict.fromkeys(options.cases)) or list(CASES)
     return options
 

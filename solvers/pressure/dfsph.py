@@ -68,6 +68,7 @@ class DFSPHSolver:
 
     def __init__(self, options: DFSPH, world: World):
         self.options, self.world = options, world
+        self.feedback = min(1.0, KICK / options.max_density_error)
         self.partial, self.sums = ti.ndarray(ti.f32, (BLOCKS, system.SUMS)), ti.ndarray(ti.f32, system.SUMS)
         self.least = LONELY * self._full_diagonal()
 
@@ -89,25 +90,24 @@ class DFSPHSolver:
     def remove_divergence(self, dt: float) -> Outcome:
         """Velocities: what is at rest density comes no closer, what is above it parts."""
         p, options = self.world.particles, self.options
-        feedback = min(1.0, KICK / options.max_density_error)
-        tolerance = min(options.max_divergence_error, feedback * options.max_density_error)
+        tolerance = min(options.max_divergence_error, self.feedback * options.max_density_error)
         system.begin(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.mobility, dt, p.p, p.q, p.v)
-        outcome = self._solve(dt, feedback, tolerance, options.min_iterations, p.v, 1.0 / dt)
+        system.predict(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.wall_flux, p.wall_density, p.density, p.D,
+                       self.least, p.v, dt, self.feedback, p.q, p.residual, self.partial, self.sums)  # fmt: skip
+        outcome = self._solve(tolerance, options.min_iterations, p.v, 1.0 / dt)
         system.finish(p.n, dt, p.q, p.p)
         return outcome
 
-    def remove_compression(self, dt: float) -> Outcome:
+    def remove_compression(self) -> Outcome:
         """Displacements beside dt v that leave no particle above rest density."""
         p = self.world.particles
-        p.q.fill(0.0)
         p.shift.fill(0.0)
-        return self._solve(dt, 1.0, self.options.max_density_error, 0, p.shift, 1.0)
+        system.go_on(p.n, p.wall_density, p.density, p.D, self.least, self.feedback, p.q, p.residual, self.partial,
+                     self.sums)  # fmt: skip
+        return self._solve(self.options.max_density_error, 0, p.shift, 1.0)
 
-    def _solve(self, dt: float, compression: float, tolerance: float, least: int, moved: ti.Ndarray,
-               rate: float) -> Outcome:  # fmt: skip
+    def _solve(self, tolerance: float, least: int, moved: ti.Ndarray, rate: float) -> Outcome:
         p, pairs = self.world.particles, self.world.neighbors.pairs
-        system.predict(p.n, *pairs, p.wall_gradient, p.wall_flux, p.wall_density, p.density, p.D, self.least, p.v, dt,
-                       compression, p.q, p.residual, self.partial, self.sums)  # fmt: skip
         iterations, step = 0, FIRST_STEP
         while iterations < least or (self._error() > tolerance and iterations < self.options.max_iterations):
             system.iterate(p.n, *pairs, p.wall_gradient, p.V, self.world.spacing**3, p.mobility, p.D, self.least, rate,

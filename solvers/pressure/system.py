@@ -92,18 +92,41 @@ def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
         residual[i] = dt * rate + ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
-        lo, hi = block(s, n)
-        over, error, worst = 0.0, 0.0, 0.0
-        for i in range(lo, hi):
-            if D[i] > least:
-                r = residual[i]
-                over += ti.max(r, 0.0)
-                error += ti.select(q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
-                worst = ti.max(worst, r)
-        partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
+        survey(s, n, D, least, q, residual, partial)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
         total_up(k, partial, sums)
+
+
+@ti.kernel
+def go_on(n: ti.i32, wall: Reals, density: Reals, D: Reals, least: ti.f32, compression: ti.f32, q: Reals,
+          residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
+    """The residual of a second solve, for which all of an excess counts, from that of the first, for which the share
+    `compression` did; it starts without pressure."""
+    for i in range(n):
+        residual[i] += (1.0 - compression) * ti.max(density[i] + wall[i] - 1.0, 0.0)
+        q[i] = 0.0
+    ti.loop_config(block_dim=1)
+    for s in range(BLOCKS):
+        survey(s, n, D, least, q, residual, partial)
+    ti.loop_config(serialize=True)
+    for k in range(SUMS):
+        total_up(k, partial, sums)
+
+
+@ti.func
+def survey(s: ti.i32, n: ti.i32, D: ti.template(), least: ti.f32, q: ti.template(), residual: ti.template(),
+           partial: ti.template()):  # fmt: skip
+    """Sums of the errors in one block."""
+    lo, hi = block(s, n)
+    over, error, worst = 0.0, 0.0, 0.0
+    for i in range(lo, hi):
+        if D[i] > least:
+            r = residual[i]
+            over += ti.max(r, 0.0)
+            error += ti.select(q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
+            worst = ti.max(worst, r)
+    partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
 
 
 @ti.func
@@ -135,18 +158,13 @@ def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         lo, hi = block(s, n)
-        over, error, length, curvature, worst = 0.0, 0.0, 0.0, 0.0, 0.0
+        length, curvature = 0.0, 0.0
         for i in range(lo, hi):
-            r = residual[i] + answer[i]
-            residual[i] = r
-            if D[i] > least:
-                over += ti.max(r, 0.0)
-                error += ti.select(q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
-                length += V[i] / volume * D[i] * change[i] ** 2
-                curvature -= V[i] / volume * change[i] * answer[i]
-                worst = ti.max(worst, r)
-        partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
+            residual[i] += answer[i]
+            length += V[i] / volume * D[i] * change[i] ** 2
+            curvature -= V[i] / volume * change[i] * answer[i]
         partial[s, LENGTH], partial[s, CURVATURE] = length, curvature
+        survey(s, n, D, least, q, residual, partial)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
         total_up(k, partial, sums)
