@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 
 from pliant.boundary import VolumeMap
 from pliant.errors import PliantError, SceneError
-from pliant.geometry import Plane, sample_regular
+from pliant.geometry import Box, Moved, Plane, Shape, sample_regular
 from pliant.scene import Body, Scene
 from pliant.smoothing import Smoothing
 from pliant.walls import Wall
@@ -90,22 +90,42 @@ def fixed_mask(body: Body, x: np.ndarray) -> np.ndarray:
 
 
 def build_wall(body: Body, spacing: float, smoothing: Smoothing) -> Wall:
-    """A boundary body as a wall: a plane as it is, everything else by its volume map."""
+    """A boundary body as a wall: planes and box-shaped containers as they are, everything else by its volume map."""
     shape, material = body.shape, body.material
     bounds = shape.bounds()
     infinite = not np.isfinite(bounds).all()
-    if infinite and not isinstance(shape, Plane):
+    planes = half_spaces(shape, material.inside_out)
+    if infinite and planes is None:
         raise SceneError([f"{body.name}: only a Plane may be infinite; intersect it with a Box"])
     pivot = np.zeros(3) if infinite else bounds.mean(axis=0)
     if body.pivot is not None:
         pivot = np.asarray(body.pivot, dtype=float)
     common: dict[str, Any] = dict(name=body.name, friction=float(material.friction), no_slip=bool(material.no_slip),
                                   pivot=pivot, motion=body.motion)  # fmt: skip
-    if infinite:
-        normal = np.asarray(shape.normal, dtype=float) / np.linalg.norm(shape.normal)
-        side = -1.0 if material.inside_out else 1.0
-        return Wall(map=None, plane=(np.asarray(shape.point, dtype=float), side * normal), **common)
+    if not infinite:
+        common["extent"] = float(np.linalg.norm(np.maximum(np.abs(bounds[0] - pivot), np.abs(bounds[1] - pivot))))
+    if planes is not None:
+        return Wall(map=None, planes=planes, **common)
     key = f"{shape.key()} {material.inside_out} {spacing!r} {smoothing.name}"
     volume_map = VolumeMap(lambda x: wall_distance(body, x), bounds, spacing, smoothing, material.inside_out, key)
-    extent = float(np.linalg.norm(np.maximum(np.abs(bounds[0] - pivot), np.abs(bounds[1] - pivot))))
-    return Wall(map=volume_map, plane=None, extent=extent, **common)
+    return Wall(map=volume_map, planes=None, **common)
+
+
+def half_spaces(shape: Shape, inside_out: bool) -> np.ndarray | None:
+    """Points and outward normals (k, 2, 3) of the half-spaces whose union is the solid, if it is one: the ground under
+    a plane, or what surrounds the inside of a box."""
+    if isinstance(shape, Moved):
+        planes = half_spaces(shape.shape, inside_out)
+        if planes is None:
+            return None
+        scale, _, _ = shape.placement()
+        points, tips = shape.to_world(planes[:, 0]), shape.to_world(planes.sum(axis=1))
+        return np.stack([points, (tips - points) / scale], axis=1)
+    if isinstance(shape, Plane):
+        normal = np.asarray(shape.normal, dtype=float) / np.linalg.norm(shape.normal)
+        return np.array([[shape.point, -normal if inside_out else normal]], dtype=float)
+    if isinstance(shape, Box) and inside_out:
+        axes = np.concatenate([np.eye(3), -np.eye(3)])
+        faces = np.asarray(shape.center, dtype=float) - axes * np.asarray(shape.size, dtype=float) / 2
+        return np.stack([faces, axes], axis=1)
+    return None

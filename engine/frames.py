@@ -59,7 +59,7 @@ def picture(sim: Any) -> Picture:
     lines, surfaces, corners = [], [], []
     for wall in sim.world.walls.walls:
         body = next(b for b in sim.scene.bodies if b.name == wall.name)
-        if wall.plane is not None:
+        if not np.isfinite(body.shape.bounds()).all():
             continue
         if body.material.inside_out:
             lines.append(Lines(wall.placed(body.shape.outline().reshape(-1, 3)).reshape(-1, 2, 3)))

@@ -29,6 +29,10 @@ FIELDS = (
     Field("change", "real", "Pa s^2", "last change of q"),
     Field("answer", "real", "1", "what the last change of q did to the density ratio"),
 )
+# The density ratio up to which nothing pushes. Layers that slide past each other change the mean density by some 1e-5;
+# a closed volume filled to the brim would have no room for that, and jam.
+REST = 1.0001
+
 COMPRESSION, TWO_SIDED, LENGTH, CURVATURE, LARGEST, SUMS = range(6)  # what a solve sums up, and their number
 
 
@@ -88,7 +92,7 @@ def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
     the share `compression` counts; what is missing counts whole, so that thinned-out particles may come closer."""
     for i in range(n):
         rate = approach(i, v, wraps, period, x, count, neighbor, factor, b) - flux[i]
-        excess = density[i] + wall[i] - 1.0
+        excess = density[i] + wall[i] - REST
         residual[i] = dt * rate + ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
@@ -104,7 +108,7 @@ def go_on(n: ti.i32, wall: Reals, density: Reals, D: Reals, least: ti.f32, compr
     """The residual of a second solve, for which all of an excess counts, from that of the first, for which the share
     `compression` did; it starts without pressure."""
     for i in range(n):
-        residual[i] += (1.0 - compression) * ti.max(density[i] + wall[i] - 1.0, 0.0)
+        residual[i] += (1.0 - compression) * ti.max(density[i] + wall[i] - REST, 0.0)
         q[i] = 0.0
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
