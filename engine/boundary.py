@@ -43,7 +43,7 @@ SIDE = BLOCK + 2
 NODES = SIDE**3
 CELLS_PER_SPACING = 2
 STEEP = 1.08  # how much steeper than Q(2 phi) the wall is: see above
-REACH = 1.0  # in spacings: Q(2 phi) vanishes where 2 phi = h = 2 d
+REACH = 0.5 + 0.5 / STEEP  # in spacings: where the mirrored layer is a support h = 2 d away
 DEPTH = 0.75  # in spacings: how deep inside the wall the map still knows the way out; a step moves 0.4 d at most
 FAR = 4.0  # in spacings: distances are cut off here
 TABLE = 512
@@ -51,7 +51,7 @@ STENCIL = 6  # quadrature points per spacing in the wall integral
 FLAT = 5e-3  # in spacings: a neighbourhood this close to a plane is one
 EDGE = 0.84  # share of the integral's excess over a flat wall making a lattice in a right-angled edge or corner exact
 OUTSIDE, INSIDE, BEYOND = -1, -2, -3  # directory entries of blocks without nodes
-MAP_VERSION = 5
+MAP_VERSION = 6
 
 Directory: TypeAlias = ti.types.ndarray(dtype=ti.i32, ndim=3)
 Places: TypeAlias = ti.types.ndarray(dtype=ivec3, ndim=1)
@@ -59,7 +59,7 @@ Blocks: TypeAlias = ti.types.ndarray(dtype=ti.f32, ndim=2)
 
 
 def wall_profile(smoothing: Smoothing) -> np.ndarray:
-    """beta and its slope for phi from d/2 to d, in units of d: a table of TABLE + 1 rows."""
+    """beta and its slope for phi from d/2 to REACH, in units of d: a table of TABLE + 1 rows."""
     phi = np.linspace(0.5, REACH, TABLE + 1)
     step = 1e-4
     slope = (mirrored(smoothing, phi + step) - mirrored(smoothing, phi - step)) / (2 * step)

@@ -31,6 +31,7 @@ from pliant.world import World
 
 LEAST_FRAME_SHARE = 1e-6  # a rest of a frame shorter than this share of it counts as round-off
 FASTEST = 1.8e19  # [m/s]: beyond, the square of a speed overflows single precision
+SHORTEST = 4e-3  # of a spacing: below the speed that moves a particle by this in the shortest step, nothing explodes
 EXPLOSION = 100.0  # times the speed that gravity, walls and initial velocities can explain
 
 
@@ -180,7 +181,8 @@ class Simulation:
         g, size = float(np.linalg.norm(self.world.gravity)), float(np.linalg.norm(self._high - self._low))
         fall = max(math.sqrt(2 * g * size), g * self.time)
         led = self._speed if self.prescribed.active else 0.0
-        return EXPLOSION * (fall + self.world.walls.speed + self._given_speed + led + self.scene.spacing)
+        slowest = SHORTEST * self.scene.spacing / self.scene.settings.min_dt
+        return max(EXPLOSION * (fall + self.world.walls.speed + self._given_speed + led), slowest)
 
     def _broken(self, limit: float) -> np.ndarray:
         """Which particles are nowhere, or faster than the limit."""

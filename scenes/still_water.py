@@ -30,10 +30,14 @@ def build(radius: float = 0.0125, disturb: float = 0.0) -> pl.Scene:
 
 def check(sim: pl.Simulation) -> None:
     """The water stands as high as it did, hardly moves, and carries its own weight."""
-    view, depth = sim["water"], SIZE[1]
-    x, p = view.x, view.pressure
+    depth = SIZE[1]
+    x = sim["water"].x
     assert abs(x[:, 1].mean() - depth / 2) < 0.01 * depth, "the water has changed its volume"
     assert sim.stats.max_speed < 0.1 * np.sqrt(9.81 * depth), "the water does not come to rest"
-    deep = (x[:, 1] < depth / 4) & (np.abs(x[:, 0] - 0.3) < 0.2) & (np.abs(x[:, 2] - 0.3) < 0.2)
-    expected = 1000 * 9.81 * (depth - x[deep, 1])
-    assert abs(p[deep].mean() / expected.mean() - 1) < 0.2, "pressure, which fluctuates from step to step, is off"
+    ratios = []
+    for _ in range(40):  # pressures fluctuate from step to step
+        sim.step()
+        x, p = sim["water"].x, sim["water"].pressure
+        deep = x[:, 1] < depth / 2
+        ratios.append(p[deep].mean() / (1000 * 9.81 * (depth - x[deep, 1])).mean())
+    assert abs(np.mean(ratios) - 1) < 0.1, "the water does not carry its own weight"

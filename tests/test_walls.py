@@ -12,7 +12,7 @@ from pliant.boundary import Blocks, Directory, upload, wall_profile
 from pliant.particles import Particles
 from pliant.scene import Body
 from pliant.smoothing import SMOOTHINGS, smoothing
-from pliant.walls import FIELDS, Walls, wall_at
+from pliant.walls import FIELDS, PIVOT, PLACE, SPIN, VELOCITY, Walls, rotation, side_at
 
 D = 0.1
 W = smoothing("cubic_spline")
@@ -33,10 +33,18 @@ def _profile(phi: Reals, table: RealTable, beta: Reals, slope: Reals):
 
 
 @ti.kernel
-def _probe(x: Vectors, plane: ti.template(), pose: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32,
-           directory: Directory, spline: Blocks, distance: Reals, gradient: Vectors, velocity: Vectors):  # fmt: skip
+def _probe(x: Vectors, flat: ti.template(), sides: ti.i32, pose: Vectors, planes: Vectors, cell: ti.f32,
+           spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks, distance: Reals, gradient: Vectors,
+           velocity: Vectors):  # fmt: skip
     for i in range(x.shape[0]):
-        distance[i], gradient[i], velocity[i] = wall_at(x[i], plane, pose, cell, spacing, beyond, directory, spline)
+        R, arm = rotation(pose), x[i] - pose[PLACE]
+        local = R.transpose() @ arm + pose[PIVOT]
+        distance[i] = 1e9
+        for k in range(sides):
+            phi, outward = side_at(k, local, flat, pose, planes, cell, spacing, beyond, directory, spline)
+            if phi < distance[i]:
+                distance[i], gradient[i] = phi, R @ outward
+        velocity[i] = pose[VELOCITY] + pose[SPIN].cross(arm)
 
 
 class Probe:
@@ -50,7 +58,7 @@ class Probe:
     def __call__(self, points):
         """Effective distance [m], its gradient and the velocity of the wall."""
         walls = Walls(Particles(1, FIELDS), [self.wall], D, wall_profile(W))
-        walls._place(self.wall, walls._maps[0][1])
+        walls._place(self.wall, walls._maps[0][2])
         n = len(points)
         out = ti.ndarray(ti.f32, n), ti.ndarray(vec3, n), ti.ndarray(vec3, n)
         _probe(upload(np.asarray(points), vec3), *walls._maps[0], *out)
@@ -77,23 +85,25 @@ def test_first_layer_feels_the_next_plane_of_a_lattice(name):
     table = wall_profile(SMOOTHINGS[name])
     assert table[0, 0] == pytest.approx(SMOOTHINGS[name].plane_sum(np.array(1.0)), rel=1e-12)
     assert table[-1, 0] == pytest.approx(0.0, abs=1e-12)
-    np.testing.assert_allclose(np.gradient(table[:, 0], 0.5 / (len(table) - 1))[1:-1], table[1:-1, 1], atol=1e-4)
+    step = (boundary.REACH - 0.5) / (len(table) - 1)
+    np.testing.assert_allclose(np.gradient(table[:, 0], step)[1:-1], table[1:-1, 1], atol=1e-4)
 
 
 def test_the_slope_carries_hydrostatic_pressure():
-    """A column's weight rho g n d^3 over the wall's push p |grad beta| / rho0 leaves p = rho g n d / 1.02."""
-    assert wall_profile(W)[0, 1] == pytest.approx(-1.02, abs=0.01)
+    """A column's weight rho g n d^3 over the wall's push p |grad beta| / rho0 leaves p = rho g n d / 1.02 on a lattice;
+    in disorder, where the push is weaker, STEEP makes up for it."""
+    assert wall_profile(W)[0, 1] == pytest.approx(-1.02 * boundary.STEEP, abs=0.01)
 
 
 def test_device_profile_is_straight_below_half_a_spacing():
-    phi = np.array([-0.5, 0.0, 0.25, 0.5, 0.6, 0.8, 0.999, 1.0])
+    phi = np.array([-0.5, 0.0, 0.25, 0.5, 0.6, 0.8, 0.95, boundary.REACH])
     arrays = upload(phi, ti.f32), upload(wall_profile(W), ti.f32), ti.ndarray(ti.f32, 8), ti.ndarray(ti.f32, 8)
     _profile(*arrays)
     beta, slope = arrays[2].to_numpy(), arrays[3].to_numpy()
     at, steepest = W.plane_sum(np.array(1.0)), wall_profile(W)[0, 1]
     np.testing.assert_allclose(beta[:4], at + steepest * (phi[:4] - 0.5), rtol=1e-5)
     np.testing.assert_allclose(slope[:4], steepest, rtol=1e-5)
-    np.testing.assert_allclose(beta[4:], W.plane_sum(2 * phi[4:]), atol=1e-5)
+    np.testing.assert_allclose(beta[4:], W.plane_sum(1 + 2 * boundary.STEEP * (phi[4:] - 0.5)), atol=1e-5)
 
 
 # --- flat walls ------------------------------------------------------------------------------------
@@ -168,18 +178,18 @@ def test_a_lattice_that_fills_a_box_has_density_one_everywhere():
     (pl.Box(size=(0.8, 0.8, 0.8)), True), (pl.Box(size=(0.8, 0.8, 0.8)), False), (pl.Sphere(radius=0.35), False),
     (pl.Sphere(radius=0.45), True), (pl.Cylinder(radius=0.3, height=0.5), False),
 ], ids=["hollow box", "box", "ball", "hollow ball", "cylinder"])  # fmt: skip
-def test_the_gradient_is_that_of_the_sampled_distance(shape, inside_out):
+def test_the_gradient_is_that_of_the_density(shape, inside_out):
     """Pressure stays symmetric only if the wall is a true potential."""
     rng, probe, step = np.random.default_rng(2), Probe(shape, inside_out), 0.01 * D
     points = rng.uniform(-0.6, 0.6, (6000, 3))
     phi = shape.signed_distance(points) * (-1 if inside_out else 1)
     points = points[(phi > 0.1 * D) & (phi < 0.95 * D)][:400]
-    _, gradient, _ = probe(points)
+    gradient = D * probe.felt(points)[1]
     shifts = step * np.eye(3)
-    differences = np.stack([(probe(points + s)[0] - probe(points - s)[0]) / (2 * step) for s in shifts], axis=1)
+    differences = [(probe.felt(points + s)[0] - probe.felt(points - s)[0]) / (2 * step / D) for s in shifts]
+    error = np.abs(gradient - np.stack(differences, axis=1))
     assert len(points) > 200
-    assert np.abs(gradient - differences).max() < 0.03
-    assert np.abs(gradient - differences).mean() < 2e-3
+    assert error.max() < 0.03 and error.mean() < 2e-3
 
 
 def test_a_corner_holds_more_wall_than_a_face_and_an_outer_edge_less():
