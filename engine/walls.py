@@ -73,8 +73,9 @@ def _feel(n: ti.i32, x: Vectors, first: ti.i32, flat: ti.template(), sides: ti.i
                 share = g.norm() / ti.max(g.norm() + gradient[i].norm(), 1e-12)
                 friction[i] += share * (rubbing - friction[i])
                 moving[i] += share * (speed - moving[i])
-                # the shear (v - v_wall) / phi acts on the particle's share |g| of wall area per volume
-                drag[i] += no_slip * g.norm() / ti.max(distance, LEAST_GAP * spacing)
+                # the shear (v - v_wall) / phi acts on the particle's share of wall, which is 1 / d per volume at d / 2
+                wall = slope / table[0, 1] * outward.norm() / spacing
+                drag[i] += no_slip * wall / ti.max(distance, LEAST_GAP * spacing)
                 others, here = 1.0 - OVERLAP * density[i], 1.0 - OVERLAP * beta
                 gradient[i] = here * gradient[i] + others * g
                 flux[i] = here * flux[i] + others * g.dot(speed)

@@ -22,20 +22,16 @@ LOOSER = {
     # 64 particles in a layer: averages scatter by 1 %
     ("hydrostatic", "plane: bottom pressure, extrapolated"): 0.02,
     ("hydrostatic", "plane, shaken: bottom pressure, extrapolated"): 0.02,
-    # a disordered first layer stands at 0.52 d to 0.55 d, where a wall pushes less than at 0.5 d: more pressure
-    ("hydrostatic", "plane: pressure of the first layer"): 0.05,
-    ("hydrostatic", "plane, shaken: pressure of the first layer"): 0.07,
-    ("hydrostatic", "plane, shaken: spacing of layers 1-2 over 2-3"): 0.08,
-    # edges and corners push less than the sum of their walls, and nearly half the particles touch a wall
-    ("hydrostatic", "tank, shaken: pressure of the first layer"): 0.25,
-    ("hydrostatic", "tank, shaken: pressure of the worst other"): 0.07,
+    # nearly half the particles touch a wall, where a disordered layer pushes less than a lattice: more pressure
+    ("hydrostatic", "tank, shaken: pressure of the first layer"): 0.15,
+    ("hydrostatic", "tank, shaken: pressure of the worst other"): 0.06,
     ("hydrostatic", "tank, shaken: bottom pressure, extrapolated"): 0.06,
+    ("hydrostatic", "tank, shaken: volume (twice the mean height)"): 0.015,
     ("hydrostatic", "tank, shaken: spacing of layers 1-2 over 2-3"): 0.12,
 }
 
 # Targets that the engine misses at any resolution. When one is met, the test says so: then take it off this list.
 OPEN = {
-    ("poiseuille", "velocity at 1 s, worst particle"): "sheared layers need more room than an exactly full channel has",
     ("taylor_green", "decay rate of kinetic energy"): "numerical dissipation in an exactly full periodic box",
 }
 
