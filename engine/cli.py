@@ -30,7 +30,7 @@ from pliant.run import Plan, Run
 from pliant.scene import Scene
 
 SHOWCASE = "dam_break"  # what `pliant run` shows when no scene is named
-SHOWCASE_OPTIONS = {"radius": 0.015}
+SHOWCASE_OPTIONS = {"radius": 0.0125}
 DEFAULT_SECONDS = 3.0  # for scenes that do not say SECONDS
 SMALLEST, LARGEST = 16, 7680  # sides of a picture [pixels]; 7680 is 8K
 TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
