@@ -22,6 +22,8 @@ distance at which a flat wall would add as much, the effective distance, on a sp
 Quadratic B-splines interpolate it: exact for a plane, whatever the resolution, and with a continuous gradient
 in a corner, where phi is a smooth minimum of the distances to the walls. The gradient is that of the
 interpolated field, so the wall is a true potential and the pressure system stays symmetric.
+
+Planes and box-shaped containers need no map: `walls` adds up their planes.
 """
 
 import hashlib
@@ -49,7 +51,7 @@ FAR = 4.0  # in spacings: distances are cut off here
 TABLE = 512
 STENCIL = 6  # quadrature points per spacing in the wall integral
 FLAT = 5e-3  # in spacings: a neighbourhood this close to a plane is one
-EDGE = 0.84  # share of the integral's excess over a flat wall making a lattice in a right-angled edge or corner exact
+EDGE = 0.84  # share of the integral's excess over a flat wall; a lattice in a right-angled edge then has density 1.01
 OUTSIDE, INSIDE, BEYOND = -1, -2, -3  # directory entries of blocks without nodes
 MAP_VERSION = 6
 
