@@ -162,13 +162,18 @@ def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         lo, hi = block(s, n)
-        length, curvature = 0.0, 0.0
+        over, error, length, curvature, worst = 0.0, 0.0, 0.0, 0.0, 0.0
         for i in range(lo, hi):
-            residual[i] += answer[i]
-            length += V[i] / volume * D[i] * change[i] ** 2
-            curvature -= V[i] / volume * change[i] * answer[i]
+            r = residual[i] + answer[i]
+            residual[i] = r
+            if D[i] > least:
+                over += ti.max(r, 0.0)
+                error += ti.select(q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
+                length += V[i] / volume * D[i] * change[i] ** 2
+                curvature -= V[i] / volume * change[i] * answer[i]
+                worst = ti.max(worst, r)
+        partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
         partial[s, LENGTH], partial[s, CURVATURE] = length, curvature
-        survey(s, n, D, least, q, residual, partial)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
         total_up(k, partial, sums)
