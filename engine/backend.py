@@ -24,7 +24,6 @@ Vectors = ti.types.ndarray(dtype=vec3, ndim=1)
 Matrices = ti.types.ndarray(dtype=mat3, ndim=1)
 IntTable = ti.types.ndarray(dtype=ti.i32, ndim=2)
 RealTable = ti.types.ndarray(dtype=ti.f32, ndim=2)
-VectorTable = ti.types.ndarray(dtype=vec3, ndim=2)
 
 # Particles that a CPU thread takes at a time. Taichi's own choice gives each thread one piece of the loop, so the
 # slowest one is waited for, and leaves loops of less than 512 rounds to a single thread.
