@@ -32,10 +32,11 @@ class Frame:
         if "vtu" in formats:
             self._write_particles(folder)
         if "png" in formats:
-            renderer(self.sim, width, height).save(folder / f"frame_{self.index:04d}.png", picture(self.sim))
+            drawing = self.sim.canvas.renderer(width, height)
+            drawing.save(folder / f"frame_{self.index:04d}.png", picture(self.sim))
 
     def _write_particles(self, folder: Path) -> None:
-        series = self.sim.__dict__.setdefault("_series", {}).setdefault(str(folder.absolute()), [])
+        series = self.sim.canvas.series.setdefault(folder.absolute(), [])
         for filling in self.sim.fillings:
             body, view = filling.body, self.sim[filling.body]
             file = f"{body.name}_{self.index:04d}.vtu"
@@ -46,12 +47,26 @@ class Frame:
         write_pvd(folder / "particles.pvd", series)
 
 
-def renderer(sim: Any, width: int, height: int) -> Renderer:
-    """The simulation's own renderer of that size, opened when first asked for."""
-    held = sim.__dict__.get("_renderer")
-    if held is None or (held.width, held.height) != (width, height):
-        held = sim.__dict__["_renderer"] = Renderer(width, height)
-    return held
+class Canvas:
+    """What a simulation keeps from one frame to the next."""
+
+    def __init__(self) -> None:
+        self.series: dict[Path, list] = {}  # what was written into each folder, for its .pvd
+        self.bounds: np.ndarray | None = None  # what pictures frame: the scene as it was first drawn
+        self._renderer: Renderer | None = None
+        self._meshes: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+
+    def renderer(self, width: int, height: int) -> Renderer:
+        """A renderer of that size, opened when first asked for."""
+        if self._renderer is None or (self._renderer.width, self._renderer.height) != (width, height):
+            self._renderer = Renderer(width, height)
+        return self._renderer
+
+    def mesh(self, body: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Triangles of a wall as it was built; combined shapes take long to triangulate."""
+        if body.name not in self._meshes:
+            self._meshes[body.name] = body.shape.triangles()
+        return self._meshes[body.name]
 
 
 def picture(sim: Any) -> Picture:
@@ -64,18 +79,19 @@ def picture(sim: Any) -> Picture:
         if body.material.inside_out:
             lines.append(Lines(wall.placed(body.shape.outline().reshape(-1, 3)).reshape(-1, 2, 3)))
         else:
-            vertices, faces = body.shape.triangles()
+            vertices, faces = sim.canvas.mesh(body)
             surfaces.append(Surface(wall.placed(vertices), faces, OPAQUE))
         corners.append(body.shape.bounds())
-    if sim._bounds is None:
+    if sim.canvas.bounds is None:
         corners.append(np.array([sim._low, sim._high]))
-        sim._bounds = np.array([np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)])
+        lowest, highest = np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)
+        sim.canvas.bounds = np.array([lowest, highest])
+    bounds = sim.canvas.bounds
     points, radius = [], DRAWN_RADIUS * sim.scene.settings.particle_radius
-    top_speed = float(np.sqrt(2 * np.linalg.norm(sim.world.gravity) * np.ptp(sim._bounds[:, 1]))) * 0.6 or 1.0
+    top_speed = float(np.sqrt(2 * np.linalg.norm(sim.world.gravity) * np.ptp(bounds[:, 1]))) * 0.6 or 1.0
     for filling in sim.fillings:
         view = sim[filling.body]
         speed = np.linalg.norm(view.v, axis=1)
-        look = filling.body.colors
-        points.append(Points(view.x, radius, colormap(speed, 0.0, top_speed, look)))
-    camera = sim.scene.camera or Camera.framing((sim._bounds[0], sim._bounds[1]), VIEW_DIRECTION)
-    return Picture(camera, points, lines, surfaces, ground=float(sim._bounds[0][1]))
+        points.append(Points(view.x, radius, colormap(speed, 0.0, top_speed, filling.body.colors)))
+    camera = sim.scene.camera or Camera.framing((bounds[0], bounds[1]), VIEW_DIRECTION)
+    return Picture(camera, points, lines, surfaces, ground=float(bounds[0][1]))

@@ -111,7 +111,7 @@ class Body:
 
         return velocity
 
-    def problems(self, periodic: bool) -> list[str]:
+    def problems(self) -> list[str]:
         """One sentence for each thing that is wrong with this body."""
         if isinstance(self.shape, Material) and isinstance(self.material, Shape):
             return [f"{self.name}: add takes first the shape and then the material, got them the other way round"]
@@ -201,7 +201,7 @@ class Scene:
         """One sentence for each thing that is wrong with the scene; empty when it can be built."""
         found = self.settings.problems()
         found += self._problems
-        found += [sentence for body in self.bodies for sentence in body.problems(False)]
+        found += [sentence for body in self.bodies for sentence in body.problems()]
         found += [f"on_step needs a function of the simulation, got {c!r}" for c in self.callbacks if not callable(c)]
         if self.camera is not None and not isinstance(self.camera, Camera):
             found.append(f"camera must be a pl.Camera(...) or None, got {self.camera!r}")

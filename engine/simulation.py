@@ -14,7 +14,7 @@ from pliant import assembly, backend
 from pliant.boundary import cache_folder, wall_profile
 from pliant.console import console
 from pliant.errors import PliantError, SimulationError, unknown_name
-from pliant.frames import Frame
+from pliant.frames import Canvas, Frame
 from pliant.neighbors import Neighbors
 from pliant.particles import Particles
 from pliant.reduce import Extent
@@ -44,7 +44,7 @@ class Simulation:
         self.notes: list[str] = []
         self.step_count, self.dt = 0, 0.0
         self._stop = False  # a callback's wish to end `run` or `frames`
-        self._bounds: np.ndarray | None = None  # what pictures frame
+        self.canvas = Canvas()
         self._free_dt = 0.0  # the last step that was not cut short to end on a frame
         w = smoothing(settings.smoothing)
         self.fillings = assembly.fill_bodies(scene, self.notes)

@@ -47,6 +47,14 @@ def thickest(materials: tuple, d: float, gravity: Any) -> float:
     return max((a + b for a, b in zip(own, numerical(materials, d, gravity), strict=True)), default=0.0)
 
 
+def tables(world: World) -> tuple[ti.Ndarray, ti.Ndarray, ti.Ndarray]:
+    """For each body: its own kinematic viscosity, which walls feel, its density, and the dynamic viscosity of pairs,
+    the numerical one included."""
+    nu, rho = material_table(world, "viscosity"), material_table(world, "density")
+    extra = np.array(numerical(world.materials, world.spacing, world.gravity))
+    return nu, rho, upload((nu.to_numpy() + extra) * rho.to_numpy(), ti.f32)
+
+
 def use_implicit(materials: tuple, settings: Any) -> bool:
     """One solver for the whole scene: implicit when a material asks for it or is too thick for explicit steps."""
     asked = {getattr(m, "viscosity_solver", "auto") for m in materials if getattr(m, "viscosity", 0.0) > 0.0}
@@ -68,8 +76,8 @@ def drag_of(i: ti.i32, v: vec3, nu: ti.f32, drag: Reals, gradient: Vectors):
 
 @ti.kernel
 def _explicit(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints,
-              neighbor: IntTable, factor: RealTable, body: Ints, mu: Reals, nu: Reals, rho: Reals, mobility: Reals,
-              drag: Reals, gradient: Vectors, wall_v: Vectors, v: Vectors, out: Vectors):  # fmt: skip
+              neighbor: IntTable, factor: RealTable, body: Ints, mu: Reals, nu: Reals, mobility: Reals, drag: Reals,
+              gradient: Vectors, wall_v: Vectors, v: Vectors, out: Vectors):  # fmt: skip
     for i in range(n):
         total = vec3(0.0)
         for k in range(count[i]):
@@ -98,14 +106,12 @@ class ExplicitViscosity(Force):
 
     def __init__(self, world: World, settings: Any):
         super().__init__(world, settings)
-        self.nu, self.rho = material_table(world, "viscosity"), material_table(world, "density")
-        extra = np.array(numerical(world.materials, world.spacing, world.gravity))
-        self.mu = upload((self.nu.to_numpy() + extra) * self.rho.to_numpy(), ti.f32)
+        self.nu, self.rho, self.mu = tables(world)
 
     def apply(self, dt: float) -> dict[str, float]:
         w, p = self.world, self.world.particles
-        _explicit(p.n, *w.neighbors.pairs, p.body, self.mu, self.nu, self.rho, p.mobility, p.wall_drag,
-                  p.wall_gradient, p.wall_velocity, p.v, p.viscous_a)  # fmt: skip
+        _explicit(p.n, *w.neighbors.pairs, p.body, self.mu, self.nu, p.mobility, p.wall_drag, p.wall_gradient,
+                  p.wall_velocity, p.v, p.viscous_a)  # fmt: skip
         _add(p.n, dt, p.viscous_a, p.v)
         return {}
 
@@ -196,9 +202,7 @@ class ImplicitViscosity(Force):
 
     def __init__(self, world: World, settings: Any):
         super().__init__(world, settings)
-        self.nu, self.rho = material_table(world, "viscosity"), material_table(world, "density")
-        extra = np.array(numerical(world.materials, world.spacing, world.gravity))
-        self.mu = upload((self.nu.to_numpy() + extra) * self.rho.to_numpy(), ti.f32)
+        self.nu, self.rho, self.mu = tables(world)
         self.inverse = ti.ndarray(mat3, world.particles.n)
         self.cg = ConjugateGradient(TOLERANCE, max_iterations=200)
 
