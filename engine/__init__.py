@@ -11,14 +11,15 @@ from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.frames import Frame
 from pliant.geometry import Box, Capsule, Cylinder, Mesh, Plane, Shape, Sphere, Torus
 from pliant.materials import Boundary, Fluid, Material
-from pliant.render import Camera
+from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.scene import Body, Scene
-from pliant.simulation import Simulation
+from pliant.simulation import Simulation, load
 from pliant.solvers.pressure.dfsph import DFSPH
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "DFSPH", "Body", "Boundary", "Box", "Camera", "Capsule", "Cylinder", "Fluid", "Frame", "Material", "Mesh", "Plane",
-    "PliantError", "Scene", "SceneError", "Shape", "Simulation", "SimulationError", "Sphere", "Torus",
+    "DFSPH", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule", "Cylinder", "Fluid", "Frame", "Light",
+    "Look", "Material", "Mesh", "Orbit", "Plane", "PliantError", "Scene", "SceneError", "Shape", "Simulation",
+    "SimulationError", "Sphere", "Torus", "load",
 ]  # fmt: skip

@@ -1,42 +1,50 @@
-"""The command line: `pliant run`, `scenes`, `bench`, `validate`. Every mistake gets a sentence and an exit status.
+"""The command line. Every mistake gets a sentence and an exit status.
 
-Exit status: 0 done, 1 the simulation broke down, 2 the request or the scene is wrong, 130 interrupted.
-Scenes and tools lie above this layer, so they are found by name at run time.
+Exit status: 0 done, 1 the simulation or its disk broke down, 2 the request or the scene is wrong, 130 interrupted by
+Ctrl-C, 143 by SIGTERM. Tools lie above this layer, so they are found by name at run time.
 """
 
-import ast
 import contextlib
-import dataclasses
 import importlib
 import inspect
 import math
-import pkgutil
-import sys
-import traceback
-import types
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 import pliant
 from pliant.console import console
 from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
-from pliant.frames import FORMATS
-from pliant.run import Plan, Run
-from pliant.scene import Scene
+from pliant.folder import RunFolder
+from pliant.frames import FORMATS, USUAL, check_formats
+from pliant.plan import Plan
+from pliant.progress import say
+from pliant.render import Camera, Look, Orbit
+from pliant.run import Run
+from pliant.sources import SceneSource, find_scene, make_scene, parse_value, read_options, scene_names
 
 SHOWCASE = "dam_break"  # what `pliant run` shows when no scene is named
 SHOWCASE_OPTIONS = {"radius": 0.0125}
-DEFAULT_SECONDS = 3.0  # for scenes that do not say SECONDS
+FPS, SIZE, SEED = 30.0, "1280x720", 0
 SMALLEST, LARGEST = 16, 7680  # sides of a picture [pixels]; 7680 is 8K
-TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=pliant.__doc__)
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+Folder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
+Looks = Annotated[
+    list[str] | None,
+    typer.Option("--look", metavar="NAME=VALUE", help=f"How pictures look ({', '.join(Look().values())}); repeatable."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
+Range = Annotated[str, typer.Option("--frames", help="Which: 12, 0:100, 100: or ::10; all if not given.")]
 
 
 def main() -> None:
@@ -48,8 +56,9 @@ def main() -> None:
 
 
 @contextlib.contextmanager
-def reporting() -> Iterator[None]:
+def reporting(quiet: bool = False) -> Iterator[None]:
     """Turns what the engine refuses into sentences and an exit status."""
+    before, console.quiet = console.quiet, quiet
     try:
         yield
     except SceneError as error:
@@ -64,6 +73,8 @@ def reporting() -> Iterator[None]:
     except KeyboardInterrupt:
         _complain("interrupted.")
         raise typer.Exit(130) from None
+    finally:
+        console.quiet = before
 
 
 def _complain(text: str) -> None:
@@ -74,180 +85,7 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
-# --- scenes -----------------------------------------------------------------------------------------
-
-
-def scene_names() -> list[str]:
-    """Names of the scenes that come with Pliant."""
-    folder = importlib.import_module("pliant.scenes").__path__
-    return sorted(module.name for module in pkgutil.iter_modules(folder) if not module.name.startswith("_"))
-
-
-@dataclasses.dataclass
-class SceneSource:
-    """A module with `build`, and how to speak of it."""
-
-    name: str  # also the name of the output folder
-    given: str  # as on the command line
-    file: str
-    module: types.ModuleType
-
-    @property
-    def build(self) -> Callable[..., Any]:
-        found = getattr(self.module, "build", None)
-        if not callable(found):
-            raise PliantError(f"{self.given} has no function build() that returns a pliant.Scene")
-        return found
-
-    @property
-    def seconds(self) -> float:
-        return getattr(self.module, "SECONDS", DEFAULT_SECONDS)
-
-    @contextlib.contextmanager
-    def blamed(self, doing: str, status: type[PliantError] = PliantError) -> Iterator[None]:
-        """Errors of the user's own code become one sentence with its file and line; the engine's own pass."""
-        try:
-            yield
-        except PliantError:
-            raise
-        except (Exception, SystemExit) as error:
-            lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == self.file]
-            if not lines:
-                raise
-            raise status(f"{self.given} fails in line {lines[-1]} {doing}: {_reason(error)}") from error
-
-
-def _reason(error: BaseException) -> str:
-    first = next(iter(str(error).splitlines()), "")
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
-
-
-def find_scene(given: str) -> SceneSource:
-    """The scene of that name, or in that file."""
-    names = scene_names()
-    if given in names:
-        module = importlib.import_module(f"pliant.scenes.{given}")
-        return SceneSource(given, given, str(module.__file__), module)
-    path = Path(given)
-    if path.suffix == ".py" or path.exists() or path.name != given:
-        return load_file(path)
-    raise PliantError(unknown_name("scene", given, names))
-
-
-def load_file(path: Path) -> SceneSource:
-    """Runs a user's scene file. Not by an import: that would leave a __pycache__ beside it."""
-    if path.is_dir():
-        raise PliantError(f"{path} is a folder; a scene is a .py file with build()")
-    if not path.exists():
-        raise PliantError(f"there is no file {str(path)!r} (looked in {path.absolute().parent})")
-    if path.suffix != ".py":
-        raise PliantError(f"{path} is not a .py file; a scene is a .py file with build()")
-    file = str(path.absolute())
-    module = types.ModuleType(f"pliant_scene_{path.stem}")
-    module.__file__ = file
-    source = SceneSource(path.stem, str(path), file, module)
-    try:
-        code = compile(path.read_bytes(), file, "exec")
-    except OSError as error:
-        raise PliantError(f"{path} cannot be read: {error.strerror}") from error
-    except SyntaxError as error:
-        line = f" in line {error.lineno}" if error.lineno else ""
-        raise PliantError(f"{path} is not valid Python: {error.msg}{line}") from error
-    except ValueError as error:  # null bytes, before Python 3.12
-        raise PliantError(f"{path} is not valid Python: {error}") from error
-    sys.modules[module.__name__] = module
-    sys.path.insert(0, str(path.absolute().parent))  # for modules next to the scene, as when Python runs the file
-    with source.blamed("while it is read"):
-        exec(code, module.__dict__)
-    return source
-
-
-def make_scene(source: SceneSource, options: dict[str, Any]) -> Scene:
-    """Calls the scene's build(), and checks what comes back."""
-    with source.blamed("in build()"):
-        scene = source.build(**options)
-    if not isinstance(scene, Scene):
-        raise PliantError(f"build() of {source.given} must return a pliant.Scene, got {type(scene).__name__}")
-    scene.source = source.file
-    return scene
-
-
-# --- options of scenes ------------------------------------------------------------------------------
-
-
-def read_options(source: SceneSource, settings: list[str], preset: dict[str, Any]) -> dict[str, Any]:
-    """All options of build() with their values: defaults, then `preset`, then the `name=value` settings."""
-    parameters = inspect.signature(source.build).parameters.values()
-    known = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    anything = any(p.kind == p.VAR_KEYWORD for p in parameters)
-    values = {name: p.default for name, p in known.items() if p.default is not p.empty} | preset
-    for setting in settings:
-        name, equals, text = setting.partition("=")
-        name = name.strip().replace("-", "_")
-        if not equals or not name:
-            raise PliantError(f"--set needs name=value, got {setting!r}")
-        if name not in known and not anything:
-            some = unknown_name("option", name, known) if known else f"unknown option {name!r}; it takes none."
-            raise PliantError(f"{source.given}: {some}")
-        values[name] = parse_value(name, text.strip(), _example(known.get(name)))
-    missing = [name for name in known if name not in values]
-    if missing:
-        raise PliantError(f"{source.given} needs a value for {missing[0]!r}; add --set {missing[0]}=...")
-    return values
-
-
-def _example(parameter: inspect.Parameter | None) -> Any:
-    """A value of the parameter's type: its default, or an instance of a plain annotation."""
-    if parameter is None or parameter.default not in (None, inspect.Parameter.empty):
-        return parameter and parameter.default
-    return parameter.annotation() if parameter.annotation in (bool, int, float, str) else None
-
-
-def parse_value(name: str, text: str, example: Any) -> Any:
-    """The value that `text` stands for, of the type of `example`."""
-    if isinstance(example, bool):
-        if text.lower() not in TRUE + FALSE:
-            raise PliantError(f"option {name!r} must be true or false, got {text!r}")
-        return text.lower() in TRUE
-    if isinstance(example, (int, float)):
-        return _parse_number(name, text, type(example))
-    if isinstance(example, str):
-        return text
-    value = _literal(text)
-    if isinstance(example, (tuple, list)):
-        many = value if isinstance(value, (tuple, list)) else (value,)
-        if example and (len(many) != len(example) or not _alike(many, example)):
-            shown = ",".join(map(str, example))
-            raise PliantError(f"option {name!r} must be {len(example)} values such as {shown}, got {text!r}")
-        return type(example)(many)
-    return value
-
-
-def _parse_number(name: str, text: str, kind: type) -> Any:
-    wanted = "a whole number" if kind is int else "a finite number"
-    try:
-        value = float(text)
-        if not math.isfinite(value) or (kind is int and value != round(value)):
-            raise ValueError
-        return int(text) if kind is int and text.lstrip("+-").isdigit() else kind(value)
-    except ValueError:
-        raise PliantError(f"option {name!r} must be {wanted}, got {text!r}") from None
-
-
-def _literal(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
-
-
-def _alike(values: Any, examples: Any) -> bool:
-    """Whether numbers stand where numbers do; ints and floats may stand for each other."""
-    numbers = [isinstance(e, (int, float)) for e in examples]
-    return all(isinstance(v, (int, float)) and math.isfinite(v) for v, n in zip(values, numbers, strict=True) if n)
-
-
-# --- other arguments --------------------------------------------------------------------------------
+# --- arguments --------------------------------------------------------------------------------------
 
 
 def _positive(name: str, value: Any, unit: str) -> float:
@@ -267,15 +105,41 @@ def read_size(text: str) -> tuple[int, int]:
     return width, height
 
 
-def read_formats(text: str) -> tuple[str, ...]:
-    """Names of formats from "vtu,png"."""
-    names = tuple(dict.fromkeys(name.strip().lower() for name in text.split(",") if name.strip()))
-    if not names:
-        raise PliantError(f"--format must name one or more of {', '.join(FORMATS)}, got {text!r}")
-    for name in names:
-        if name not in FORMATS:
-            raise PliantError(unknown_name("format", name, FORMATS))
-    return names
+def read_look(settings: list[str]) -> dict[str, Any]:
+    """What differs from the usual look, from texts such as "color=pressure"."""
+    usual, values = Look().values(), {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name:
+            raise PliantError(f"--look needs name=value, got {setting!r}")
+        if name not in usual:
+            raise PliantError("--look: " + unknown_name("name", name, usual))
+        values[name] = parse_value(name, text.strip(), usual[name])
+    problems = Look(**values).problems()
+    if problems:
+        raise PliantError("; ".join(problems))
+    return values
+
+
+def read_camera(text: str) -> Any:
+    """A camera from "auto", "orbit", "orbit:20" (degrees per second) or "x,y,z:x,y,z" (position and target)."""
+    kind, _, rest = text.partition(":")
+    try:
+        if kind == "auto" and not rest:
+            return None
+        if kind == "orbit":
+            camera: Any = Orbit(speed=float(rest)) if rest else Orbit()
+        else:
+            position, target = ([float(number) for number in part.split(",")] for part in (kind, rest))
+            camera = Camera(position, target)
+        problems = camera.problems()
+    except ValueError:
+        raise PliantError("--camera must be auto, orbit, orbit:20 (degrees per second) or x,y,z:x,y,z (position and "
+                          f"target [m]), got {text!r}") from None  # fmt: skip
+    if problems:
+        raise PliantError(problems[0])
+    return camera
 
 
 # --- commands ---------------------------------------------------------------------------------------
@@ -301,32 +165,177 @@ _root.__doc__ = pliant.__doc__
 def run(
     scene: Annotated[str | None, typer.Argument(help="Name of a scene, or a .py file; the showcase if none.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Simulated time [s]; the scene's own if not given.")] = None,
-    fps: Annotated[float, typer.Option(help="Frames per simulated second.")] = 30.0,
+    fps: Annotated[float | None, typer.Option(help=f"Frames per simulated second; {FPS:g} if not given.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the results; out/<scene> if not given.")] = None,
-    formats: Annotated[str, typer.Option("--format", help="What to write for each frame.")] = ",".join(FORMATS),
+    formats: Annotated[
+        str | None, typer.Option("--format", help=f"Some of {', '.join(FORMATS)}; {','.join(USUAL)} if not given.")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Option of the scene; may be repeated.")
     ] = None,
-    size: Annotated[str, typer.Option(help="Width and height of the pictures.")] = "1280x720",
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
+    size: Annotated[str | None, typer.Option(help=f"Width and height of the pictures; {SIZE} if not given.")] = None,
+    look: Looks = None,
+    video: Annotated[bool, typer.Option("--video", help="Make video.mp4 of the pictures.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Of random numbers that the scene draws; 0 if not given.")] = None,
+    checkpoint: Annotated[float, typer.Option(help="Seconds of wall-clock time between checkpoints.")] = 60.0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Throw away an unfinished run in the folder.")] = False,
+    quiet: Quiet = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Tell of the run in lines of JSON.")] = False,
 ) -> None:
-    """Simulates a scene into a folder: particles for ParaView, pictures, and run.json to repeat it by."""
-    before, console.quiet = console.quiet, quiet
-    try:
-        with reporting():
-            source = find_scene(scene or SHOWCASE)
-            options = read_options(source, settings or [], {} if scene else SHOWCASE_OPTIONS)
-            length = _positive("--seconds", source.seconds if seconds is None else seconds, "seconds")
-            rate = max(_positive("--fps", fps, "frames per second"), 1 / length)  # at least a first and a last frame
-            plan = Plan(
-                name=source.name, given=source.given, scene=make_scene(source, options), options=options,
-                seconds=length, fps=rate, folder=out or Path("out") / source.name, formats=read_formats(formats),
-                size=read_size(size),
-            )  # fmt: skip
-            with source.blamed("during the run", SimulationError):
-                status = Run(plan)()
-    finally:
-        console.quiet = before
+    """Simulates a scene into a folder: particles, pictures, video, and run.json to repeat or resume it by."""
+    with reporting(quiet or as_json):
+        given = {"seconds": seconds, "fps": fps, "formats": formats, "settings": settings, "size": size, "look": look,
+                 "seed": seed, "video": video or None}  # fmt: skip
+        if resume and overwrite:
+            raise PliantError("--resume and --overwrite exclude each other: go on with the run, or throw it away")
+        if not math.isfinite(checkpoint) or checkpoint < 0:
+            raise PliantError(f"--checkpoint must be a number of seconds, 0 or more, got {checkpoint!r}")
+        source, given = _recorded(scene, out, given) if resume else (find_scene(scene or SHOWCASE), given)
+        preset = {} if scene or resume else SHOWCASE_OPTIONS
+        plan = _plan(source, given, preset, out or Path("out") / source.name)
+        plan.checkpoint_seconds = checkpoint
+        with source.blamed("during the run", SimulationError):
+            status = Run(plan, resume, overwrite, as_json)()
+    raise typer.Exit(status)
+
+
+def _plan(source: SceneSource, given: dict[str, Any], preset: dict[str, Any], folder: Path) -> Plan:
+    """What to do, from what was given on the command line (None where nothing was)."""
+    chosen: dict[str, Any] = {
+        "fps": FPS, "formats": ",".join(USUAL), "settings": [], "size": SIZE, "look": [], "seed": SEED,
+        "seconds": source.seconds, "video": False,
+    }  # fmt: skip
+    chosen |= {name: value for name, value in given.items() if value is not None}
+    options = read_options(source, chosen["settings"], preset)
+    length = _positive("--seconds", chosen["seconds"], "seconds")
+    rate = max(_positive("--fps", chosen["fps"], "frames per second"), 1 / length)  # at least a first and a last frame
+    formats = check_formats(chosen["formats"])
+    if chosen["video"] and "png" not in formats:
+        formats = (*formats, "png")
+    if not 0 <= chosen["seed"] < 2**32:
+        raise PliantError(f"--seed must be a whole number from 0 to {2**32 - 1}, got {chosen['seed']}")
+    size, look = read_size(chosen["size"]), read_look(chosen["look"])
+    random.seed(chosen["seed"])
+    np.random.seed(chosen["seed"])
+    scene = make_scene(source, options)
+    if look:
+        base = scene.look.values() if isinstance(scene.look, Look) else {}
+        scene.look = Look(**(base | look))
+    return Plan(name=source.name, given=source.given, scene=scene, options=options, seconds=length, fps=rate,
+                folder=folder, formats=formats, size=size, look=look, video=chosen["video"],
+                seed=chosen["seed"])  # fmt: skip
+
+
+def _recorded(scene: str | None, out: Path | None, given: dict[str, Any]) -> tuple[SceneSource, dict[str, Any]]:
+    """The scene and the choices of the run to resume. Only its length may be chosen anew."""
+    if out is None and scene is None:
+        raise PliantError("--resume needs the folder of the run (--out), or the scene")
+    source = find_scene(scene) if scene else None
+    folder = RunFolder(out or Path("out") / source.name)  # type: ignore[union-attr]
+    if source and not folder.record_file.exists():
+        return source, given  # it was stopped before it wrote anything
+    record = folder.record()
+    if source and source.name != record["scene"]:
+        raise PliantError(f"{folder.path} holds a run of {record['scene']}, not of {source.name}")
+    source = source or find_scene(record["given"])
+    old = Plan(record["scene"], record["given"], None, record["options"], record["seconds"],  # type: ignore[arg-type]
+               record["fps"], folder.path, tuple(record["formats"]), tuple(record["size"]), record["look"])  # fmt: skip
+    kept = {"seconds": record["seconds"], "fps": record["fps"], "formats": ",".join(record["asked_formats"]),
+            "settings": old.settings, "size": "{}x{}".format(*record["size"]), "look": old.looks,
+            "seed": record["seed"], "video": record["video"]}  # fmt: skip
+    for name, value in given.items():
+        if value is not None and name != "seconds" and value != kept[name]:
+            raise PliantError(f"a resumed run keeps its choices: {name} was {kept[name]!r} and cannot become "
+                              f"{value!r}; leave it out, or start a new run in another folder")  # fmt: skip
+    if given["seconds"] is not None:
+        kept["seconds"] = given["seconds"]
+    return source, kept
+
+
+@app.command()
+def render(
+    run: Folder,
+    frames: Range = "",
+    size: Annotated[str, typer.Option(help="Width and height of the pictures.")] = SIZE,
+    look: Looks = None,
+    camera: Annotated[
+        str | None, typer.Option(help="auto, orbit, orbit:20 (degrees/s) or x,y,z:x,y,z; the scene's if not given.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the pictures; RUN/frames if not given.")] = None,
+    video: Annotated[bool, typer.Option(help="Make an mp4 of the pictures.")] = True,
+    fps: Annotated[float | None, typer.Option(help="Of the video; real time if not given.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that draw side by side.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Draws pictures and a video from the files of a run, without simulating again."""
+    from pliant.export import pick_frames
+    from pliant.pictures import SCENES_OWN, draw_run, film
+
+    with reporting(quiet):
+        view = SCENES_OWN if camera is None else read_camera(camera)
+        rate = None if fps is None else _positive("--fps", fps, "frames per second")
+        width_height, changes, folder = read_size(size), read_look(look or []), RunFolder(run)
+        record = folder.record()
+        indices = pick_frames(frames, record)
+        with _counting("drawing", len(indices)) as advance:
+            pictures = draw_run(folder, indices, out or folder.frames, changes, width_height, view, workers,
+                                lambda done, total: advance())  # fmt: skip
+        say(f"pictures: {pictures[0]}" + (f" to {pictures[-1].name}" if len(pictures) > 1 else ""))
+        if video and len(pictures) > 1:
+            path = out / "video.mp4" if out else folder.video
+            film(path, pictures, record, rate, indices[1] - indices[0])
+            say(f"video:    {path}")
+
+
+@contextlib.contextmanager
+def _counting(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar of progress on a terminal; yields what advances it by one."""
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
+
+
+@app.command()
+def export(
+    run: Folder,
+    formats: Annotated[str, typer.Option("--format", help="vtu, npz, ply, bgeo, obj, stl, usd.")],
+    frames: Range = "",
+    surface: Annotated[bool, typer.Option("--surface", help="Fluids as meshes.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder of the files; RUN/export if not given.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Writes the frames of a run in other formats, and fluids as surfaces."""
+    from pliant import export as exporting
+
+    with reporting(quiet):
+        folder, wanted = RunFolder(run), check_formats(formats, exporting.FORMATS)
+        indices = exporting.pick_frames(frames, folder.record())
+        with _counting("exporting", len(indices)) as advance:
+            done = exporting.export(folder, wanted, indices, out or run / "export", surface, lambda _: advance())
+        for path in done:
+            say(str(path))
+
+
+@app.command("inspect")
+def inspect_(
+    run: Folder,
+    out: Annotated[Path | None, typer.Option(help="The picture; RUN/inspect.png if not given.")] = None,
+) -> None:
+    """Plots energy, momentum, density error, iterations and dt of a run over time."""
+    from pliant.inspect_run import inspect as draw
+
+    with reporting():
+        say(str(draw(run, out)))
+
+
+@app.command()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+    """Checks what this machine has, and says what to do about the rest."""
+    from pliant.doctor import main as check
+
+    with reporting():
+        status = check(as_json)
     raise typer.Exit(status)
 
 

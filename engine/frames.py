@@ -1,19 +1,25 @@
-"""Frames of a run: what a moment looks like, as files for ParaView and as pictures."""
+"""Frames of a run: what a moment looks like, as arrays, as files for other programs, and as a picture."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pliant.errors import PliantError, unknown_name
-from pliant.io.vtu import write_pvd, write_vtu
-from pliant.render import Camera, Lines, Picture, Points, Renderer, Surface, colormap
+from pliant.io import write_cloud, write_mesh, write_pvd
+from pliant.io.arrays import KNOWN_UNITS
+from pliant.io.data import Cloud, Snapshot, TriMesh
+from pliant.io.usd import write_usd
+from pliant.render import Look, Renderer
+from pliant.stage import Stage
 
-FORMATS = ("vtu", "png")
-UNITS = {"velocity": "m/s", "density": "kg/m^3", "pressure": "Pa", "mass": "kg", "id": ""}
-DRAWN_RADIUS = 1.1  # times the particle radius: spheres that overlap a little read as one surface
-OPAQUE = (0.93, 0.55, 0.25)
-VIEW_DIRECTION = (0.75, 0.5, 1.6)
+PARTICLE_FORMATS = ("vtu", "npz", "ply", "bgeo")  # one file for each body and frame; the first is read back first
+MESH_FORMATS = ("obj", "stl", "ply")  # walls and other surfaces: once, or for each frame if they move
+FORMATS = (*dict.fromkeys((*PARTICLE_FORMATS, *MESH_FORMATS)), "usd", "png")
+USUAL = ("vtu", "png")
+SERIES = "particles.pvd"
 
 
 class Frame:
@@ -22,76 +28,122 @@ class Frame:
     def __init__(self, sim: Any, index: int):
         self.sim, self.index, self.time = sim, index, sim.time
 
-    def write(self, folder: str | Path, formats: Any = FORMATS, width: int = 1280, height: int = 720) -> None:
-        """Writes the frame into `folder`: particles as `<body>_0001.vtu` listed in `particles.pvd`, picture as PNG."""
-        folder = Path(folder)
-        formats = formats.split(",") if isinstance(formats, str) else formats
-        for name in formats:
-            if name not in FORMATS:
-                raise PliantError(unknown_name("format", str(name), FORMATS))
-        if "vtu" in formats:
-            self._write_particles(folder)
-        if "png" in formats:
-            drawing = self.sim.canvas.renderer(width, height)
-            drawing.save(folder / f"frame_{self.index:04d}.png", picture(self.sim))
+    def snapshot(self) -> Snapshot:
+        """A copy of the moment as plain arrays, particles in the order in which they were made."""
+        sim, p = self.sim, self.sim.world.particles
+        names = ("x", "v", "m", "V", "density", "wall_density", "p", "id")
+        x, v, m, V, density, wall_density, pressure, ids = (p.numpy(name) for name in names)
+        fields = {"velocity": v, "density": (density + wall_density) * m / V, "pressure": pressure, "mass": m}
+        place = np.empty_like(ids)
+        place[ids] = np.arange(p.n, dtype=ids.dtype)
+        clouds = {}
+        for body, (first, last) in sim._ranges.items():
+            own = place[first:last]
+            own_id = {"id": np.arange(last - first, dtype=np.int32)}
+            clouds[body] = Cloud(x[own], {name: values[own] for name, values in fields.items()} | own_id, KNOWN_UNITS)
+        poses = {wall.name: wall.pose() for wall in sim.world.walls.walls if wall.motion is not None}
+        return Snapshot(self.index, self.time, clouds, poses)
 
-    def _write_particles(self, folder: Path) -> None:
-        series = self.sim.canvas.series.setdefault(folder.absolute(), [])
-        for filling in self.sim.fillings:
-            body, view = filling.body, self.sim[filling.body]
-            file = f"{body.name}_{self.index:04d}.vtu"
-            fields = {"velocity": view.v, "density": view.density, "pressure": view.pressure, "mass": view.mass,
-                      "id": np.arange(len(view), dtype=np.int32)}  # fmt: skip
-            write_vtu(folder / file, view.x, fields, UNITS)
-            series[:] = [entry for entry in series if entry[1] != file] + [(self.time, file, body.name)]
-        write_pvd(folder / "particles.pvd", series)
+    def write(self, folder: str | Path, formats: Any = USUAL, width: int = 1280, height: int = 720) -> None:
+        """Writes the frame into `folder`, in any of `FORMATS`.
+
+        Particles become `<body>_0001.vtu` (npz, ply, bgeo), a vtu series is listed in `particles.pvd`, walls become
+        `<wall>.obj` (stl, ply), the picture `frame_0001.png`. A USD file of the frame alone is `frame_0001.usdc`; one
+        for a whole run is made by `pliant run --format usd`.
+        """
+        folder, canvas, formats = Path(folder), self.sim.canvas, check_formats(formats)
+        snapshot = self.snapshot()
+        series = canvas.series.setdefault(folder.absolute(), Series())
+        write_frame(folder, snapshot, formats, canvas.stage, series)
+        if "usd" in formats:
+            walls, radius = canvas.stage.meshes, canvas.stage.radius
+            write_usd(folder / frame_file("frame", self.index, "usdc"), [snapshot], 1.0, walls, radius)
+        if "png" in formats:
+            canvas.renderer(width, height).save(
+                folder / frame_file("frame", self.index, "png"), canvas.stage.picture(snapshot, aspect=width / height)
+            )
 
 
 class Canvas:
     """What a simulation keeps from one frame to the next."""
 
-    def __init__(self) -> None:
-        self.series: dict[Path, list] = {}  # what was written into each folder, for its .pvd
-        self.bounds: np.ndarray | None = None  # what pictures frame: the scene as it was first drawn
+    def __init__(self, sim: Any):
+        self._sim = sim
+        self.series: dict[Path, Series] = {}  # what each folder holds already
+        self._stage: Stage | None = None
         self._renderer: Renderer | None = None
-        self._meshes: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+
+    @property
+    def stage(self) -> Stage:
+        """The scene as it was when it was first asked for: it frames all pictures."""
+        if self._stage is None:
+            self._stage = Stage.of(self._sim)
+        return self._stage
+
+    @stage.setter
+    def stage(self, stage: Stage) -> None:
+        self._stage = stage
 
     def renderer(self, width: int, height: int) -> Renderer:
         """A renderer of that size, opened when first asked for."""
-        if self._renderer is None or (self._renderer.width, self._renderer.height) != (width, height):
-            self._renderer = Renderer(width, height)
-        return self._renderer
-
-    def mesh(self, body: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Triangles of a wall as it was built; combined shapes take long to triangulate."""
-        if body.name not in self._meshes:
-            self._meshes[body.name] = body.shape.triangles()
-        return self._meshes[body.name]
+        supersample = (self.stage.look or Look()).supersample
+        wanted = (width, height, supersample)
+        r = self._renderer
+        if r is None or (r.width, r.height, r.supersample) != wanted:
+            self._renderer = r = Renderer(*wanted)
+        return r
 
 
-def picture(sim: Any) -> Picture:
-    """The scene as it is now: particles coloured by speed, containers as wireframe, obstacles as surfaces."""
-    lines, surfaces, corners = [], [], []
-    for wall in sim.world.walls.walls:
-        body = next(b for b in sim.scene.bodies if b.name == wall.name)
-        if not np.isfinite(body.shape.bounds()).all():
-            continue
-        if body.material.inside_out:
-            lines.append(Lines(wall.placed(body.shape.outline().reshape(-1, 3)).reshape(-1, 2, 3)))
-        else:
-            vertices, faces = sim.canvas.mesh(body)
-            surfaces.append(Surface(wall.placed(vertices), faces, OPAQUE))
-        corners.append(body.shape.bounds())
-    if sim.canvas.bounds is None:
-        corners.append(np.array([sim._low, sim._high]))
-        lowest, highest = np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)
-        sim.canvas.bounds = np.array([lowest, highest])
-    bounds = sim.canvas.bounds
-    points, radius = [], DRAWN_RADIUS * sim.scene.settings.particle_radius
-    top_speed = float(np.sqrt(2 * np.linalg.norm(sim.world.gravity) * np.ptp(bounds[:, 1]))) * 0.6 or 1.0
-    for filling in sim.fillings:
-        view = sim[filling.body]
-        speed = np.linalg.norm(view.v, axis=1)
-        points.append(Points(view.x, radius, colormap(speed, 0.0, top_speed, filling.body.colors)))
-    camera = sim.scene.camera or Camera.framing((bounds[0], bounds[1]), VIEW_DIRECTION)
-    return Picture(camera, points, lines, surfaces, ground=float(bounds[0][1]))
+def frame_file(name: str, index: int, ending: str) -> str:
+    """How the files of a frame are called."""
+    return f"{name}_{index:04d}.{ending}"
+
+
+def check_formats(names: Any, known: Iterable[str] = FORMATS) -> tuple[str, ...]:
+    """Formats from a list or from text such as "vtu,png", each once; an unknown one is refused with a hint."""
+    given, names = names, names.split(",") if isinstance(names, str) else names
+    wanted = tuple(dict.fromkeys(str(name).strip().lower().lstrip(".") for name in names if str(name).strip()))
+    if not wanted:
+        raise PliantError(f"name one or more formats of {', '.join(known)}, got {given!r}")
+    for name in wanted:
+        if name not in known:
+            raise PliantError(unknown_name("format", name, known))
+    return wanted
+
+
+@dataclass
+class Series:
+    """What a folder holds so far: the entries of its .pvd, and the files of walls at rest."""
+
+    entries: list[tuple[float, str, str]] = field(default_factory=list)
+    at_rest: set[str] = field(default_factory=set)
+
+
+def write_frame(folder: Path, snapshot: Snapshot, formats: tuple[str, ...], stage: Stage, series: Series) -> None:
+    """One frame in those of `formats` that have files for each frame, but for pictures."""
+    for ending in PARTICLE_FORMATS:
+        if ending in formats:
+            for body, cloud in snapshot.clouds.items():
+                write_cloud(folder / frame_file(body, snapshot.index, ending), cloud)
+    for ending in MESH_FORMATS:
+        if ending in formats:
+            _write_surfaces(folder, snapshot, ending, stage.meshes, series)
+    if "vtu" in formats:
+        new = [(snapshot.time, frame_file(body, snapshot.index, "vtu"), body) for body in snapshot.clouds]
+        files = {file for _, file, _ in new}
+        series.entries[:] = [entry for entry in series.entries if entry[1] not in files] + new
+        write_pvd(folder / SERIES, series.entries)
+
+
+def _write_surfaces(folder: Path, snapshot: Snapshot, ending: str, walls: dict[str, TriMesh], series: Series) -> None:
+    """Surfaces that move or deform, with the frame's number; walls at rest once and without one."""
+    for name, mesh in snapshot.meshes.items():
+        write_mesh(folder / frame_file(name, snapshot.index, ending), mesh)
+    for name, mesh in walls.items():
+        pose = snapshot.poses.get(name)
+        if pose is not None:
+            moved = TriMesh(mesh.vertices @ pose[:3, :3].T + pose[:3, 3], mesh.faces)
+            write_mesh(folder / frame_file(name, snapshot.index, ending), moved)
+        elif f"{name}.{ending}" not in series.at_rest:
+            write_mesh(folder / f"{name}.{ending}", mesh)
+            series.at_rest.add(f"{name}.{ending}")

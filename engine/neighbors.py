@@ -187,8 +187,10 @@ def _build_lists(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, V
 def _count_pairs(n: ti.i32, count: Ints, neighbor: IntTable, total: Ints):
     total[0] = 0
     for i in range(n):
+        own = 0  # one atomic addition for a particle, not for each pair
         for k in range(count[i]):
-            total[0] += ti.cast(neighbor[i, k] != i, ti.i32)
+            own += ti.cast(neighbor[i, k] != i, ti.i32)
+        total[0] += own
 
 
 class Neighbors:

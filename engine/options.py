@@ -161,6 +161,10 @@ class Options(metaclass=_Recording):
         dataclasses.dataclass(frozen=True, eq=False, repr=True)(cls)
         cls.__doc__ = (cls.__doc__ or cls.__name__) + _describe(cls)
 
+    def values(self) -> dict[str, Any]:
+        """Parameters from which `type(self)(**values)` makes the same object in another process."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+
     def problems(self) -> list[str]:
         """One sentence for each thing that is wrong with this object; empty when all is well."""
         found = list(self._recorded)

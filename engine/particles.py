@@ -12,14 +12,16 @@ from pliant.backend import Ints, Reals, Vectors, vec3
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """One array of the structure. `carried` fields follow their particle when the order changes and are
-    saved in checkpoints; the others are scratch, written anew each step before they are read."""
+    """One array of the structure. `carried` fields follow their particle when the order changes and are saved in
+    checkpoints; the others are scratch, written anew each step before they are read. `shown` ones among these are
+    saved too, because views read them."""
 
     name: str
     kind: str  # "vector", "real" or "int"
     unit: str
     doc: str
     carried: bool = False
+    shown: bool = False
 
 
 KINDS = {"vector": (vec3, np.float32, (3,)), "real": (ti.f32, np.float32, ()), "int": (ti.i32, np.int32, ())}
@@ -32,7 +34,7 @@ CORE = (
     Field("mobility", "real", "m^3/kg", "1 / rest density, or 0 for particles with prescribed motion", carried=True),
     Field("body", "int", "", "index of the body it belongs to", carried=True),
     Field("id", "int", "", "its place in the order in which bodies were added", carried=True),
-    Field("density", "real", "1", "density over rest density", carried=False),
+    Field("density", "real", "1", "density over rest density", shown=True),
 )
 
 
@@ -93,6 +95,11 @@ class Particles:
         """Overwrites fields with saved copies that still have the order from before `reorder(order)`."""
         for name, source in sources.items():
             GATHER[self.schema[name].kind](self.n, order, source, getattr(self, name))
+
+    @property
+    def saved(self) -> list[str]:
+        """Names of the fields that make up a checkpoint."""
+        return [field.name for field in self.schema.values() if field.carried or field.shown]
 
     def numpy(self, name: str) -> np.ndarray:
         """A copy of one field in the current order."""

@@ -12,7 +12,7 @@ from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
 from pliant.geometry import Shape, estimate_count
 from pliant.materials import Material
 from pliant.options import Options, param, positive
-from pliant.render import Camera
+from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.render.colors import COLOR_MAPS
 from pliant.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT
 from pliant.solvers.pressure.base import PressureOptions
@@ -162,7 +162,9 @@ class Scene:
         self.settings = Settings(**settings)
         self.bodies: list[Body] = []
         self.callbacks: list[Callable[[Any], Any]] = []
-        self.camera: Any = None  # a pliant.Camera, or None to frame the scene automatically
+        self.camera: Any = None  # a pliant.Camera, Orbit or CameraPath; None frames the scene automatically
+        self.lights: Any = None  # a list of pliant.Light, the first of which casts the shadows; None takes the usual
+        self.look: Any = None  # a pliant.Look, how pictures look; None takes the usual
         self.source: Path | str | None = None
         self._problems: list[str] = []
 
@@ -203,11 +205,26 @@ class Scene:
         found += self._problems
         found += [sentence for body in self.bodies for sentence in body.problems()]
         found += [f"on_step needs a function of the simulation, got {c!r}" for c in self.callbacks if not callable(c)]
-        if self.camera is not None and not isinstance(self.camera, Camera):
-            found.append(f"camera must be a pl.Camera(...) or None, got {self.camera!r}")
+        found += self._picture_problems()
         if all(isinstance(body.material, Material) and not body.material.sampled for body in self.bodies):
             found.append("the scene has no particles; add a body such as scene.add(pl.Box(...), pl.Fluid())")
         return found or self._size_problems()
+
+    def _picture_problems(self) -> list[str]:
+        """What is wrong with camera, lights and look."""
+        lights = self.lights if isinstance(self.lights, (list, tuple)) else [self.lights] * (self.lights is not None)
+        parts: list[tuple[Any, Any, str, str]] = [
+            (self.camera, (Camera, Orbit, CameraPath), "camera", "a pl.Camera, pl.Orbit or pl.CameraPath"),
+            (self.look, Look, "look", "a pl.Look"),
+            *((light, Light, "lights", "a list of pl.Light") for light in lights),
+        ]
+        found: list[str] = []
+        for value, kinds, name, wanted in parts:
+            if isinstance(value, kinds):
+                found += value.problems()
+            elif value is not None or name == "lights":
+                found.append(f"{name} must be {wanted} or None, got {value!r}")
+        return found
 
     def _size_problems(self) -> list[str]:
         found, farthest = [], FARTHEST * self.spacing

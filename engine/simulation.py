@@ -3,15 +3,16 @@
 import hashlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import taichi as ti
 
-from pliant import assembly, backend
+from pliant import assembly, backend, checkpoint
 from pliant.boundary import cache_folder, wall_profile
+from pliant.checkpoint import Checkpoint
 from pliant.console import console
 from pliant.errors import PliantError, SimulationError, unknown_name
 from pliant.frames import Canvas, Frame
@@ -38,16 +39,17 @@ EXPLOSION = 100.0  # times the speed that gravity, walls and initial velocities 
 class Simulation:
     """What `scene.build` returns. `step`, `run` and `frames` move time on; `sim[body]` reads and writes particles."""
 
-    def __init__(self, scene: Scene, backend_name: str = "cpu"):
+    def __init__(self, scene: Scene, backend_name: str = "cpu", saved: Checkpoint | None = None):
         backend.start(backend_name)
         self.scene, settings = scene, scene.settings
         self.notes: list[str] = []
         self.step_count, self.dt = 0, 0.0
         self._stop = False  # a callback's wish to end `run` or `frames`
-        self.canvas = Canvas()
+        self.watchers: list[Callable[[Any], Any]] = []  # callbacks of whoever runs it, not part of the scene
+        self.canvas = Canvas(self)
         self._free_dt = 0.0  # the last step that was not cut short to end on a frame
         w = smoothing(settings.smoothing)
-        self.fillings = assembly.fill_bodies(scene, self.notes)
+        self.fillings = assembly.fill_bodies(scene, self.notes) if saved is None else saved.fillings(scene)
         for body in scene.bodies:
             self.notes += [f"{body.name}: {sentence}" for sentence in body.shape.warnings()]
         walls = [assembly.build_wall(b, scene.spacing, w) for b in scene.bodies if not b.material.sampled]
@@ -61,12 +63,24 @@ class Simulation:
             Walls(particles, walls, scene.spacing, wall_profile(w)),
             scene.spacing, np.asarray(settings.gravity, dtype=float), materials,
         )  # fmt: skip
-        self._fill(particles)
+        self._ranges = self._count()
+        if saved is None:
+            self._fill(particles)
+        else:
+            checkpoint.fill(saved, particles)
         self.prescribed = Prescribed(self.world, [f.body.motion for f in self.fillings], self._pivots())
         self._step = Step(self.world, settings.pressure.solver(self.world), [f(self.world, settings) for f in forces])
         self._extent = Extent()
         self._good = particles.copies()
-        self.measure()
+        if saved is None:
+            self.measure()
+        else:
+            checkpoint.restore(saved, self)
+
+    def _count(self) -> dict[str, tuple[int, int]]:
+        """First and last id of each body's particles."""
+        ends = np.cumsum([len(f.x) for f in self.fillings]).tolist()
+        return {f.body.name: (end - len(f.x), end) for f, end in zip(self.fillings, ends, strict=True)}
 
     def _fill(self, particles: Particles) -> None:
         sizes = [len(f.x) for f in self.fillings]
@@ -80,8 +94,6 @@ class Simulation:
         particles.set("mobility", np.where(fixed, 0.0, 1.0 / density))
         particles.set("body", np.repeat(np.arange(len(sizes)), sizes))
         particles.set("id", np.arange(particles.n))
-        names, starts, ends = [f.body.name for f in self.fillings], np.cumsum([0, *sizes[:-1]]), np.cumsum(sizes)
-        self._ranges = dict(zip(names, zip(starts, ends, strict=True), strict=True))
 
     def _pivots(self) -> np.ndarray:
         return np.array([f.x.mean(axis=0) if f.body.pivot is None else f.body.pivot for f in self.fillings])
@@ -131,27 +143,31 @@ class Simulation:
         self.world.time += self.dt
         self.step_count += 1
         self._free_dt = free if self.step_count > 1 else self.dt
-        self._stop = any([callback(self) is False for callback in self.scene.callbacks])  # a list: all are called
+        callbacks = (*self.scene.callbacks, *self.watchers)
+        self._stop = any([callback(self) is False for callback in callbacks])  # a list: all are called
 
     def run(self, seconds: float) -> None:
         """Moves on by that much simulated time [s]."""
         _finite("seconds", seconds)
-        self._until(self.time + seconds)
+        self._until(self.time + seconds, self.time)
 
     def frames(self, seconds: float, fps: float = 60.0) -> Iterator[Frame]:
         """Yields a `Frame` for the state now and then after each 1/fps of simulated time."""
         _finite("seconds", seconds)
         _finite("fps", fps)
-        start = self.time
         yield Frame(self, 0)
-        for k in range(1, max(round(seconds * fps), 1) + 1):
-            if not self._until(start + k / fps):
+        yield from self.frames_between(self.time, fps, range(1, max(round(seconds * fps), 1) + 1))
+
+    def frames_between(self, start: float, fps: float, indices: range) -> Iterator[Frame]:
+        """Yields the frames of these indices, where frame k is due at start + k / fps [s]. Wherever it begins, even in
+        the middle of a frame, the steps are those of one uninterrupted run."""
+        for k in indices:
+            if not self._until(start + k / fps, start + (k - 1) / fps):
                 return
             yield Frame(self, k)
 
-    def _until(self, end: float) -> bool:
+    def _until(self, end: float, begun: float) -> bool:
         """Steps until `end`, in even steps towards it. False when a callback asked to stop."""
-        begun = self.time
         while end - self.time > LEAST_FRAME_SHARE * (end - begun):
             left = end - self.time
             steps = math.ceil(left / self.next_dt() - 1e-9)
@@ -222,10 +238,24 @@ class Simulation:
                 return WallView(wall, next(b for b in self.scene.bodies if b.name == name))
         raise PliantError(unknown_name("body", str(name), [b.name for b in self.scene.bodies]))
 
+    def save(self, path: str | Path) -> None:
+        """Writes the whole state to one file; `pliant.load` goes on from it exactly, to the last bit on the CPU."""
+        checkpoint.capture(self)(path)
+
     @property
     def stats(self) -> Stats:
         """Numbers of the last step: seconds by stage, iterations, density errors, momentum, energy."""
         return Stats.of(self)
+
+
+def load(path: str | Path, scene: Scene | None = None, backend: str = "cpu") -> Simulation:
+    """The simulation that `sim.save` wrote, to go on with.
+
+    `scene` is needed only where functions belong to it, motions or callbacks, which no file can hold: make it again
+    as it was. Which particles are fixed is part of the state.
+    """
+    saved = checkpoint.read(path)
+    return Simulation(saved.live_scene(scene), backend, saved)
 
 
 def _finite(name: str, value: Any) -> None:

@@ -15,7 +15,7 @@ LEAST_GAP = 0.25  # in spacings: the viscous layer between particle and wall is 
 KEEP_OUT_ROUNDS = 2  # where two walls meet, the second round settles what the first pushed across
 
 FIELDS = (
-    Field("wall_density", "real", "1", "density ratio that the walls add (Neder 2024, Eq. 37)"),
+    Field("wall_density", "real", "1", "density ratio that the walls add (Neder 2024, Eq. 37)", shown=True),
     Field("wall_gradient", "vector", "1/m", "gradient of wall_density (Eq. 38)"),
     Field("wall_flux", "real", "1/s", "wall_gradient times the velocity of the walls"),
     Field("wall_drag", "real", "1/m^2", "viscous drag on no-slip walls, per kinematic viscosity"),
@@ -141,6 +141,12 @@ class Wall:
     def placed(self, points: np.ndarray) -> np.ndarray:
         """Points of the wall as it was built, where they are now."""
         return (points - self.pivot) @ self.rotation.T + self.pivot + self.shift
+
+    def pose(self) -> np.ndarray:
+        """The (4, 4) matrix that takes points of the wall as it was built to where they are now."""
+        matrix = np.eye(4)
+        matrix[:3, :3], matrix[:3, 3] = self.rotation, self.pivot + self.shift - self.rotation @ self.pivot
+        return matrix
 
 
 def rigid_velocity(value: object) -> tuple[np.ndarray, np.ndarray]:

@@ -72,8 +72,8 @@ def record(folder):
 
 def test_a_run_leaves_frames_and_a_record(pliant_):
     text = pliant_("run", "dam_break", *SMALL)
-    names = sorted(path.name for path in Path("out/dam_break").iterdir())
-    assert names == ["particles.pvd", "run.json", "water_0000.vtu", "water_0001.vtu", "water_0002.vtu"]
+    names = sorted(path.name for path in Path("out/dam_break/frames").iterdir())
+    assert names == ["particles.pvd", "water_0000.vtu", "water_0001.vtu", "water_0002.vtu"]
     assert "particles.pvd" in text and "ms per step" in text and "3 of 3 frames" in text
     run = record("out/dam_break")
     assert run["status"] == "finished" and run["error"] is None and run["scene"] == "dam_break"
@@ -108,13 +108,13 @@ def test_without_a_name_the_showcase_runs(pliant_, monkeypatch):
 
 
 def test_a_shorter_run_does_not_mix_with_an_earlier_one(pliant_):
-    Path("out/my").mkdir(parents=True)
-    Path("out/my/frame_notes.txt").write_text("mine")
+    Path("out/my/frames").mkdir(parents=True)
+    Path("out/my/frames/frame_notes.txt").write_text("mine")
     file = scene_file(SCENE)
     pliant_("run", file, "--seconds", "0.1", "--format", "vtu")
-    assert Path("out/my/water_0003.vtu").exists()
+    assert Path("out/my/frames/water_0003.vtu").exists()
     pliant_("run", file, "--seconds", "0.05", "--format", "vtu")
-    assert not Path("out/my/water_0003.vtu").exists() and Path("out/my/frame_notes.txt").exists()
+    assert not Path("out/my/frames/water_0003.vtu").exists() and Path("out/my/frames/frame_notes.txt").exists()
 
 
 def test_pictures_are_left_out_where_they_cannot_be_drawn(pliant_, monkeypatch):
@@ -130,7 +130,7 @@ def test_pictures(pliant_):
         pytest.skip(missing)
     text = pliant_("run", scene_file(SCENE), "--format", "png", "--size", "64x48")
     Renderer._holder.close()  # here and not at the end of Python: GGUI leaves an imgui.ini where it closes
-    assert len(list(Path("out/my").glob("frame_*.png"))) == 3 and "frame_0000.png to frame_0002.png" in text
+    assert len(list(Path("out/my/frames").glob("frame_*.png"))) == 3 and "frame_0000.png to frame_0002.png" in text
 
 
 def test_notes_are_printed_and_kept(pliant_):
@@ -160,7 +160,7 @@ def test_a_simulation_that_breaks_down(pliant_):
     assert text.splitlines()[-1] == "pliant: the simulation broke down at last."
     run = record("out/my")
     assert run["status"] == "failed" and run["error"] == "the simulation broke down at last"
-    assert len(run["frames"]) == 2 and Path("out/my/water_0001.vtu").exists()
+    assert len(run["frames"]) == 2 and Path("out/my/frames/water_0001.vtu").exists()
 
 
 def test_a_callback_that_raises_is_blamed_with_its_line(pliant_):
@@ -206,8 +206,8 @@ def test_ctrl_c_ends_after_the_step(pliant_):
     (["dam_break", "--size", "big"], "--size must be width x height in pixels such as 1280x720, got 'big'."),
     (["dam_break", "--size", "0x720"], "--size must lie between 16 and 7680 pixels each way, got '0x720'."),
     (["dam_break", "--format", "vtk"], "unknown format 'vtk'; did you mean 'vtu'?"),
-    (["dam_break", "--format", ","], "--format must name one or more of vtu, png, got ','."),
-    (["dam_break", "--out", "/dev/null"], "cannot write into /dev/null: it is not a folder; choose another folder"),
+    (["dam_break", "--format", ","], "name one or more formats of vtu, npz, ply, bgeo, obj, stl, usd, png, got ','."),
+    (["dam_break", "--out", "/dev/null"], "cannot write into /dev/null: /dev/null is not a folder; choose another"),
     (["dam_break", "--out", "/proc/nowhere"], "cannot write into /proc/nowhere: "),
 ])  # fmt: skip
 def test_wrong_arguments_of_run(pliant_, words, told):
@@ -330,7 +330,7 @@ def test_ctrl_c_as_a_process(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     process = start("run", "dam_break", "--set", "radius=0.1", "--seconds", "1000", "--format", "vtu")
     patience = time.monotonic() + 60
-    while not Path("out/dam_break/water_0002.vtu").exists() and time.monotonic() < patience:
+    while not Path("out/dam_break/frames/water_0002.vtu").exists() and time.monotonic() < patience:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     told = process.communicate(timeout=60)[1]
@@ -338,5 +338,5 @@ def test_ctrl_c_as_a_process(tmp_path, monkeypatch):
     assert "Traceback" not in told and "Interrupted at t = " in told
     run = record("out/dam_break")
     assert run["status"] == "interrupted"
-    assert len(list(Path("out/dam_break").glob("*.vtu"))) == len(run["frames"])
-    assert not list(Path("out/dam_break").glob(".*"))
+    assert len(list(Path("out/dam_break/frames").glob("*.vtu"))) == len(run["frames"])
+    assert not list(Path("out/dam_break").rglob(".*"))

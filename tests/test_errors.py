@@ -292,7 +292,26 @@ def test_on_step_needs_a_function():
 def test_a_camera_is_a_camera():
     scene, _ = filled()
     scene.camera = (1, 2, 3)
-    has(only(scene), "camera must be a pl.Camera(...) or None, got (1, 2, 3)")
+    has(only(scene), "camera must be a pl.Camera, pl.Orbit or pl.CameraPath or None, got (1, 2, 3)")
+
+
+@pytest.mark.parametrize(("name", "value", "told"), [
+    ("camera", pl.Camera((0, 0, 0), (0, 0, 0)), "Camera: position and target must differ"),
+    ("camera", pl.Camera((0, 0, "z"), (0, 0, 0)), "Camera: position must be three finite numbers"),
+    ("camera", pl.Orbit(sped=3), "Orbit has no parameter 'sped'; did you mean 'speed'?"),
+    ("camera", pl.CameraPath([]), "CameraPath: keys must hold at least one pair"),
+    ("camera", pl.CameraPath([(1, pl.Camera((1, 1, 1), (0, 0, 0)))] * 2), "the times of its keys must rise"),
+    ("look", "pressure", "look must be a pl.Look or None, got 'pressure'"),
+    ("look", pl.Look(colour="pressure"), "Look has no parameter 'colour'; did you mean 'color'?"),
+    ("look", pl.Look(supersample=99), "Look: supersample must be in [1, 4]"),
+    ("lights", [pl.Light((0, 0, 0))], "Light: direction"),
+    ("lights", pl.Camera((1, 1, 1), (0, 0, 0)), "lights must be a list of pl.Light or None"),
+    ("lights", [None], "lights must be a list of pl.Light or None, got None"),
+])  # fmt: skip
+def test_cameras_looks_and_lights_are_checked_with_the_scene(name, value, told):
+    scene, _ = filled()
+    setattr(scene, name, value)
+    has(only(scene), told)
 
 
 def test_all_mistakes_are_told_at_once():

@@ -11,7 +11,7 @@ import pytest
 from pliant.errors import PliantError
 from pliant.io import files
 from pliant.io.png import write_png
-from pliant.io.vtu import write_pvd, write_vtu
+from pliant.io.vtu import read_pvd, read_vtu, write_pvd, write_vtu
 
 N = 500
 
@@ -120,6 +120,59 @@ def test_pvd_lists_one_dataset_per_body_and_frame(tmp_path):
     found = ElementTree.parse(tmp_path / "run.pvd").getroot().findall("Collection/DataSet")
     assert [(float(d.get("timestep")), d.get("file"), d.get("name")) for d in found] == entries
     assert [d.get("part") for d in found] == ["0", "1", "0", "1"]
+    assert read_pvd(tmp_path / "run.pvd") == entries
+
+
+def test_a_damaged_pvd_is_one_sentence(tmp_path):
+    path = tmp_path / "run.pvd"
+    write_pvd(path, [(0.5, "a.vtu", "water")])
+    whole = path.read_bytes().rstrip()
+    for cut in range(len(whole)):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(PliantError, match="run.pvd is"):
+            read_pvd(path)
+    path.write_bytes(whole.replace(b"0.5", b"soon"))
+    with pytest.raises(PliantError, match="run.pvd is not a readable .pvd file: could not convert"):
+        read_pvd(path)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_vtu_comes_back(tmp_path, compress):
+    points, fields = sample()
+    points, fields["energy"] = np.repeat(points, 100, axis=0), fields["energy"].astype(">f8")
+    fields = {name: np.repeat(values, 100, axis=0) for name, values in fields.items()}  # more than one zlib block
+    write_vtu(tmp_path / "a.vtu", points, fields, units={"velocity": "m/s", "F": "<&>"}, compress=compress)
+    cloud = read_vtu(tmp_path / "a.vtu")
+    np.testing.assert_array_equal(cloud.x, points, strict=True)
+    assert list(cloud.fields) == list(fields) and cloud.units == {"velocity": "m/s", "F": "<&>"}
+    for name, values in fields.items():
+        np.testing.assert_array_equal(cloud.fields[name], values)
+
+
+@pytest.mark.parametrize("compressor", ["None", "ZLib"])
+@pytest.mark.parametrize("header", [32, 64])
+def test_vtu_from_paraview_is_read(tmp_path, compressor, header):
+    pyvista = pytest.importorskip("pyvista", reason="VTK's own writer, as in ParaView")
+    from vtkmodules.vtkIOXML import vtkXMLUnstructuredGridWriter
+
+    points, fields = sample()
+    grid = pyvista.PolyData(points).cast_to_unstructured_grid()
+    grid.point_data["velocity"], grid.point_data["uv"] = fields["velocity"], points[:, :2].copy()
+    writer = vtkXMLUnstructuredGridWriter()
+    writer.SetInputData(grid)
+    writer.SetFileName(str(tmp_path / "a.vtu"))
+    writer.EncodeAppendedDataOff()
+    getattr(writer, f"SetCompressorTypeTo{compressor}")()
+    getattr(writer, f"SetHeaderTypeToUInt{header}")()
+    writer.Write()
+    cloud = read_vtu(tmp_path / "a.vtu")
+    np.testing.assert_array_equal(cloud.x, points)
+    np.testing.assert_array_equal(cloud.fields["velocity"], fields["velocity"])
+    np.testing.assert_array_equal(cloud.fields["uv_1"], points[:, 1])
+    writer.EncodeAppendedDataOn()
+    writer.Write()
+    with pytest.raises(PliantError, match="not appended as raw binary"):
+        read_vtu(tmp_path / "a.vtu")
 
 
 class FullDisk(io.FileIO):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.errors import PliantError
-from pliant.geometry.meshfile import describe, read_triangles
+from pliant.geometry.meshfile import Triangles, describe, read_triangles
 from pliant.geometry.shapes import Array, Shape, Vector, as_points
 from pliant.geometry.surface import Surface
 from pliant.options import REQUIRED, param, positive
@@ -51,6 +51,10 @@ class Mesh(Shape):
             factor.owner = self
             object.__setattr__(self, "scale", factor)
 
+    def values(self) -> dict[str, Any]:
+        """With the triangles in place of the file, which may change or move away."""
+        return super().values() | {"source": self._triangles}
+
     def problems(self) -> list[str]:
         found = super().problems()
         return found if found else [f"Mesh: {sentence}" for sentence in self._loaded[1:] if sentence]
@@ -65,10 +69,14 @@ class Mesh(Shape):
         ]
 
     @cached_property
+    def _triangles(self) -> Triangles:
+        return read_triangles(self.source)
+
+    @cached_property
     def _loaded(self) -> tuple[Surface | None, str]:
         """The placed surface, and what is wrong with it."""
         try:
-            vertices, faces = read_triangles(self.source)
+            vertices, faces = self._triangles
         except PliantError as error:
             return None, str(error)
         if float(self.scale) * np.abs(vertices[faces]).max() > LARGEST:

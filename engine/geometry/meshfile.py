@@ -1,5 +1,7 @@
 """Triangles from files and arrays. Whatever is wrong with them becomes one sentence, never a traceback."""
 
+import contextlib
+import io
 import logging
 import os
 from pathlib import Path
@@ -42,18 +44,38 @@ def _read_file(path: Path) -> Triangles:
     try:
         if path.stat().st_size == 0:
             raise PliantError(f"{path.name} is an empty file")
+        if _foreign(path, ending):
+            raise PliantError(f"{path.name} cannot be read as {ending}, it seems to be damaged")
         import trimesh
 
         logging.getLogger("trimesh").setLevel(logging.CRITICAL)  # its warnings repeat the sentence below
-        mesh = trimesh.load_mesh(path, process=False)
+        noise = io.StringIO()  # meshio, which trimesh asks for some formats, prints beside raising
+        with contextlib.redirect_stdout(noise), contextlib.redirect_stderr(noise):
+            mesh = trimesh.load_mesh(path, process=False)
         return np.array(mesh.vertices, dtype=np.float64), np.array(mesh.faces, dtype=np.int64).reshape(-1, 3)
     except PliantError:
         raise
     except PermissionError:
         raise PliantError(f"{path.name} may not be read: permission denied") from None
     except Exception as error:  # parsers fail on damaged files in every possible way
-        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"
-        raise PliantError(f"{path.name} cannot be read as {ending}, it seems to be damaged ({reason})") from None
+        raise PliantError(f"{path.name} cannot be read as {ending}, it seems to be damaged{_reason(error)}") from None
+
+
+def _foreign(path: Path, ending: str) -> bool:
+    """Whether a file is plainly not what its ending says; parsers of text guess at a meaning in any noise."""
+    with open(path, "rb") as file:
+        head = file.read(4096)
+    if ending == "stl":
+        promised = 84 + 50 * int.from_bytes(head[80:84], "little")  # bytes of a binary file: header, count, triangles
+        return path.stat().st_size != promised and not head.lstrip().startswith(b"solid")
+    return ending in ("obj", "off") and b"\0" in head
+
+
+def _reason(error: Exception) -> str:
+    """What a parser says, where that helps; some only tell of their own troubles (a module or a second file)."""
+    first = next(iter(str(error).splitlines()), "")
+    helps = first and not isinstance(error, (ImportError, OSError)) and not first.startswith("Failed to load")
+    return f" ({type(error).__name__}: {first})" if helps else ""
 
 
 def _read_arrays(vertices: Any, faces: Any) -> Triangles:

@@ -10,12 +10,13 @@ from pliant.errors import PliantError
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike, durable: bool = False) -> Iterator[BinaryIO]:
     """Open `path` for writing bytes; the name appears only once everything has been written.
 
     The bytes go to a hidden file in the same folder (a rename is atomic only inside one file system), which then
     takes the place of `path`. Missing folders are created. On any failure the hidden file is removed, an older file
-    at `path` stays as it was, and a system error becomes one `PliantError` sentence.
+    at `path` stays as it was, and a system error becomes one `PliantError` sentence. `durable` also waits until the
+    bytes are on the disk, so that not even a power cut can leave the new name without its contents.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -23,6 +24,9 @@ def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "wb") as file:
             yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
         _remove(temporary)

@@ -12,15 +12,15 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from pliant.errors import PliantError
+from pliant.io.arrays import checked_field, checked_positions, plain
+from pliant.io.data import Cloud
 from pliant.io.files import atomic_write
+from pliant.io.reading import parse_xml, read_bytes, reading
+from pliant.io.registry import CLOUDS
+from pliant.io.vtu_reader import NUMBERS, read_vtu
 
-_VTK_TYPES = {
-    "f4": "Float32", "f8": "Float64", "i1": "Int8", "i2": "Int16", "i4": "Int32", "i8": "Int64",
-    "u1": "UInt8", "u2": "UInt16", "u4": "UInt32", "u8": "UInt64",
-}  # fmt: skip
+_VTK_TYPES = {code: name for name, code in NUMBERS.items()}
 _VTK_VERTEX = 1
-_ITEM_SHAPES = ((), (3,), (3, 3))
 _BLOCK_BYTES = 1 << 20  # bytes compressed at once; readers hold one such block at a time
 _COMPRESSION_LEVEL = 1  # particle data is noise to zlib: higher levels cost time and gain one or two per cent
 
@@ -68,10 +68,8 @@ def write_vtu(
     Number types are kept (half floats become single, booleans bytes). `units` maps field names to a unit such as
     "m/s". `compress` trades about 30 ms per megabyte for a somewhat smaller file.
     """
-    points = _plain(points)
-    if points.ndim != 2 or points.shape[1] != 3 or points.dtype.kind != "f":
-        raise PliantError(f"points must be floats of shape (n, 3), got {points.dtype} {points.shape}.")
-    n, units = len(points), units or {}
+    points = checked_positions(points)
+    n, units, fields = len(points), units or {}, fields or {}
     sections = {
         "Points": [_Block("Points", points, "m")],
         "Cells": [
@@ -79,7 +77,9 @@ def write_vtu(
             _Block("offsets", np.arange(1, n + 1, dtype="<i8")),
             _Block("types", np.full(n, _VTK_VERTEX, "u1")),
         ],
-        "PointData": [_Block(name, _checked(name, a, n), units.get(name, "")) for name, a in (fields or {}).items()],
+        "PointData": [
+            _Block(name, plain(checked_field(name, a, n)), units.get(name, "")) for name, a in fields.items()
+        ],
     }
     xml, body = _layout(sections, compress)
     with atomic_write(path) as file:
@@ -116,25 +116,6 @@ def _head(n: int, compress: bool) -> str:
     )
 
 
-def _plain(values: np.ndarray) -> np.ndarray:
-    """Contiguous little-endian array of a type VTK knows."""
-    values = np.asarray(values)
-    if values.dtype == np.float16:
-        values = values.astype(np.float32)
-    elif values.dtype == bool:
-        values = values.astype(np.uint8)
-    return np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
-
-
-def _checked(name: str, values: np.ndarray, n: int) -> np.ndarray:
-    values = _plain(values)
-    if values.dtype.str[1:] not in _VTK_TYPES:
-        raise PliantError(f"field {name!r} must hold real numbers, got {values.dtype}.")
-    if values.shape[:1] != (n,) or values.shape[1:] not in _ITEM_SHAPES:
-        raise PliantError(f"field {name!r} must have shape ({n},), ({n}, 3) or ({n}, 3, 3), got {values.shape}.")
-    return values
-
-
 def write_pvd(path: str | os.PathLike, entries: Iterable[tuple[float, str | os.PathLike, str]]) -> None:
     """List a series for ParaView: `entries` are (time [s], file relative to `path`, part name), one per body and frame.
 
@@ -153,3 +134,19 @@ def write_pvd(path: str | os.PathLike, entries: Iterable[tuple[float, str | os.P
     lines += ["</Collection>", "</VTKFile>", ""]
     with atomic_write(path) as out:
         out.write("\n".join(lines).encode())
+
+
+def read_pvd(path: str | os.PathLike) -> list[tuple[float, str, str]]:
+    """The entries of a series as `write_pvd` takes them: (time [s], file relative to `path`, part name)."""
+    with reading(path, ".pvd"):
+        found = parse_xml(path, read_bytes(path)).iterfind("Collection/DataSet")
+        # Other programs leave the name out and tell parts apart by number.
+        return [(float(d.attrib["timestep"]), d.attrib["file"], d.get("name") or d.get("part") or "") for d in found]
+
+
+def write_vtu_cloud(path: str | os.PathLike, cloud: Cloud) -> None:
+    """Writes particles, uncompressed."""
+    write_vtu(path, cloud.x, cloud.fields, cloud.units)
+
+
+CLOUDS.register(".vtu", write_vtu_cloud, read_vtu)

@@ -5,12 +5,34 @@ neither grow nor be freed cheaply, and each new one compiles once; so each buffe
 film does that a few times at its start and then never again.
 """
 
+import ctypes
+import sys
+
 import numpy as np
 import taichi as ti
 
 from pliant.render.shadow import Rows
 
 _FIRST_CAPACITY = 3 * 1024
+
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc, malloc.h
+
+
+def keep_heap(size: int) -> None:
+    """Lets blocks of up to `size` bytes come from memory that the process already has.
+
+    Each picture is read back into a new array. Above 32 MB glibc asks the system for fresh pages every time, and
+    touching these for the first time takes as long as all the rest of the reading.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return  # another C library: it costs speed, nothing else
+    mallopt(_M_MMAP_THRESHOLD, size + (1 << 20))
+    mallopt(_M_TRIM_THRESHOLD, 2 * size + (1 << 20))
 
 
 class Buffer:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pliant.errors import PliantError
-
-Triple = Sequence[float]
+from pliant.render.camera import Camera, Triple
 
 
 @dataclass
@@ -27,7 +26,7 @@ class Points:
 
 @dataclass
 class Lines:
-    """A wireframe: `segments` (m, 2, 3) [m], `width` in pixels of the finished picture."""
+    """A wireframe: `segments` (m, 2, 3) [m], `width` in pixels of a picture of 1280 x 720, in proportion otherwise."""
 
     segments: np.ndarray
     color: Triple = (0.22, 0.25, 0.30)
@@ -39,15 +38,27 @@ class Lines:
 
 @dataclass
 class Surface:
-    """A triangle mesh: `vertices` (n, 3) [m], `faces` (m, 3), `color` for all or (n, 3) for each vertex."""
+    """A triangle mesh: `vertices` (n, 3) [m], `faces` (m, 3), `color` for all or (n, 3) for each vertex.
+
+    `normals` (n, 3) replace those found from the faces. `gloss` in 0..1 makes it reflect sky and lights, and take
+    shadows, both at its vertices: for meshes about as fine as the picture.
+    """
 
     vertices: np.ndarray
     faces: np.ndarray
     color: np.ndarray | Triple = (0.93, 0.55, 0.25)
+    normals: np.ndarray | None = None
+    gloss: float = 0.0
 
     def __post_init__(self):
         self.vertices = _table("Surface.vertices", self.vertices)
         self.faces = np.asarray(self.faces, np.int64).reshape(-1, 3)
+        sane = np.isfinite(self.vertices).all(axis=1)
+        if not sane.all():  # as for particles: leave out what blew up
+            self.faces = self.faces[sane[self.faces].all(axis=1)]
+            self.vertices = np.where(sane[:, None], self.vertices, np.float32(0.0))
+        if self.normals is not None:
+            self.normals = np.nan_to_num(_table("Surface.normals", self.normals))
         self.color = np.broadcast_to(np.asarray(self.color, np.float32), self.vertices.shape)
 
 
@@ -58,59 +69,31 @@ class Light:
     direction: Triple
     color: Triple = (1.0, 1.0, 1.0)
 
+    def problems(self) -> list[str]:
+        """One sentence for each thing that is wrong with this light."""
+        found = []
+        for name, low in (("direction", -np.inf), ("color", 0.0)):
+            try:
+                value = np.asarray(getattr(self, name), float)
+            except (TypeError, ValueError):
+                value = np.zeros(0)
+            if value.shape != (3,) or not np.isfinite(value).all() or (value < low).any() or not value.any():
+                found.append(f"Light: {name} must be three finite numbers, not all zero, got {getattr(self, name)!r}")
+        return found
+
 
 @dataclass(frozen=True)
-class Camera:
-    """A perspective camera at `position` looking at `target` [m]; `fov` is the vertical opening angle [degrees]."""
+class Bar:
+    """A colour bar: what it measures, from which value to which, and a strip for each of the colour `maps`."""
 
-    position: Triple
-    target: Triple
-    up: Triple = (0.0, 1.0, 0.0)
-    fov: float = 45.0
-
-    @property
-    def distance(self) -> float:
-        """From the camera to its target [m]: the scale of the picture."""
-        return float(np.linalg.norm(np.subtract(self.target, self.position)))
-
-    def axes(self) -> np.ndarray:
-        """Rows: unit vectors to the right, up and forward, as the camera sees them."""
-        forward = np.subtract(self.target, self.position) / self.distance
-        right = np.cross(forward, self.up)
-        right /= np.linalg.norm(right)
-        return np.array([right, np.cross(right, forward), forward])
-
-    @classmethod
-    def framing(
-        cls,
-        bounds: tuple[Triple, Triple],
-        direction: Triple = (1.0, 0.6, 1.6),
-        aspect: float = 16 / 9,
-        fov: float = 35.0,
-        margin: float = 1.12,
-    ) -> "Camera":
-        """Look from `direction` at the box `bounds` = (lowest corner, highest corner), just filling the picture.
-
-        `aspect` is width over height, `margin` how much larger than the box the view is.
-        """
-        low, high = np.asarray(bounds, float)
-        corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
-        target, towards = (low + high) / 2, np.asarray(direction, float)
-        axes = cls(target + towards, target).axes()
-        slope = np.tan(np.radians(fov) / 2) * np.array([aspect, 1.0]) / margin
-        for _ in range(4):  # the box's outline is not centred in perspective: shift, fit, and again
-            local = (corners - target) @ axes.T
-            # A corner at depth d + z is inside when |x| <= slope * (d + z); 1e-3 keeps a box of no size in view.
-            distance = max(1e-3, (np.abs(local[:, :2]) / slope - local[:, 2:]).max())
-            seen = local[:, :2] / (distance + local[:, 2:])
-            target = target + (seen.max(axis=0) + seen.min(axis=0)) / 2 * distance @ axes[:2]
-        local = (corners - target) @ axes.T
-        distance = max(1e-3, (np.abs(local[:, :2]) / slope - local[:, 2:]).max())
-        return cls(tuple(target - distance * axes[2]), tuple(target), fov=fov)
+    label: str
+    low: float
+    high: float
+    maps: tuple[str, ...] = ("water",)
 
 
 # Key light over the left shoulder of a camera in the default framing direction, and a faint bluish one from the right.
-_LIGHTS = (Light((-0.55, 1.25, 0.9), (0.62, 0.61, 0.58)), Light((1.0, 0.35, 0.25), (0.16, 0.17, 0.20)))
+LIGHTS = (Light((-0.55, 1.25, 0.9), (0.62, 0.61, 0.58)), Light((1.0, 0.35, 0.25), (0.16, 0.17, 0.20)))
 
 
 @dataclass
@@ -118,7 +101,8 @@ class Picture:
     """Everything one picture shows. Colours are sRGB in 0..1; the first light casts the shadows.
 
     `background` fades towards `horizon` downwards; `ground` is the height [m] of a floor that fades into the horizon,
-    or None; `shadow` is how dark shadows are, 0 for none.
+    or None; `shadow` is how dark shadows are, 0 for none. `glass` are thin transparent walls, convex and with faces
+    that look outward. `title`, `clock` and `bar` are written on top, light on `dark` backgrounds.
     """
 
     camera: Camera
@@ -129,9 +113,14 @@ class Picture:
     horizon: Triple = (0.955, 0.965, 0.975)
     ground: float | None = None
     ground_color: Triple = (0.87, 0.88, 0.89)
-    lights: Sequence[Light] = _LIGHTS
+    lights: Sequence[Light] = LIGHTS
     ambient: Triple = (0.47, 0.48, 0.50)
     shadow: float = 0.4
+    glass: list[Surface] = field(default_factory=list)
+    bar: Bar | None = None
+    title: str = ""
+    clock: str = ""
+    dark: bool = False
 
 
 def box_edges(low: Triple, high: Triple) -> np.ndarray:

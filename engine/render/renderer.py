@@ -1,6 +1,9 @@
 """Draws pictures off-screen through Taichi's GGUI (Vulkan; a software driver such as lavapipe will do)."""
 
+import contextlib
 import os
+import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,14 +12,22 @@ import taichi as ti
 from pliant.errors import PliantError
 from pliant.io.png import write_png
 from pliant.render.backdrop import backdrop
-from pliant.render.buffers import Buffer
+from pliant.render.buffers import Buffer, keep_heap
 from pliant.render.cull import visible
+from pliant.render.glass import Glass
+from pliant.render.gloss import glossy
 from pliant.render.mesh import corner_normals
-from pliant.render.picture import Picture
+from pliant.render.overlay import overlay
+from pliant.render.picture import Picture, Surface
 from pliant.render.shadow import ShadowMap, shaded, shadow_map
 from pliant.render.vulkan import available
 
 _LIGHT_DISTANCE = 100.0  # in camera distances: far enough for parallel rays, near enough for single precision
+_PNG_LEVEL = 3  # of zlib: half the time of its default 6, for files a few percent larger
+_REFERENCE = 1280 * 720  # pixels of the picture for which line widths are given
+_LEAST_LINE = 0.6  # how much thinner lines may become in small pictures: no less than about a pixel
+_PIXEL_BYTES = 16  # as GGUI hands them out: four floats
+_FRESH_PAGES, _HUGE = 32 << 20, 256 << 20  # bytes between which arrays of samples are better kept than asked for anew
 _NEAR, _FAR = 0.02, 50.0  # clipping planes in camera distances; GGUI's own 0.1 m would cut into small scenes
 
 
@@ -46,6 +57,8 @@ class Renderer:
         self._canvas: Any = None
         self._scene: Any = None
         self._behind = np.empty((width, height, 3), np.float32)
+        self._line_scale = max(_LEAST_LINE, (width * height / _REFERENCE) ** 0.5)
+        self._glass: Glass | None = None  # made when first needed
         self._buffers: dict[tuple[str, int], Buffer] = {}
         self._identity = ti.Matrix.field(4, 4, ti.f32, 1)
         self._identity.from_numpy(np.eye(4, dtype=np.float32)[None])
@@ -56,25 +69,31 @@ class Renderer:
         casts = picture.shadow > 0 and len(picture.lights) > 0
         shadows = shadow_map(picture.lights[0].direction, picture.points, picture.surfaces) if casts else None
         backdrop(self._behind, picture, shadows)
+        if picture.glass:
+            self._glass = self._glass or Glass(self.width, self.height)
+            self._glass.behind(self._behind, picture)
         self._canvas.set_image(self._behind)
         self._set_stage(picture)
         self._draw_points(picture, shadows)
         self._draw_lines(picture)
-        self._draw_surfaces(picture)
+        self._draw_surfaces(picture, shadows)
         self._canvas.scene(self._scene)
         fine = self._window.get_image_buffer_as_numpy()
         image = np.empty((self.height, self.width, 3), np.uint8)
         _average(fine, image, self.supersample)
-        return image
+        if picture.glass and self._glass is not None:
+            self._glass.before(image, picture)
+        return overlay(image, picture)
 
     def save(self, path: str | os.PathLike, picture: Picture) -> None:
         """Draw `picture` into a PNG file."""
-        write_png(path, self.render(picture))
+        write_png(path, self.render(picture), _PNG_LEVEL)
 
     def close(self) -> None:
         """Give the off-screen window's memory back; the next picture opens another."""
         if self._window is not None:
-            self._window.destroy()
+            with _elsewhere():
+                self._window.destroy()
             self._window = self._canvas = self._scene = None
             Renderer._holder = None
 
@@ -84,6 +103,9 @@ class Renderer:
         if Renderer._holder is not None:
             Renderer._holder.close()
         size = (self.width * self.supersample, self.height * self.supersample)
+        samples = size[0] * size[1] * _PIXEL_BYTES
+        if _FRESH_PAGES < samples < _HUGE:
+            keep_heap(samples)
         self._window = ti.ui.Window("pliant", size, show_window=False)
         self._canvas, self._scene = self._window.get_canvas(), self._window.get_scene()
         Renderer._holder = self
@@ -92,7 +114,7 @@ class Renderer:
         return self._buffers.setdefault((kind, slot), Buffer())
 
     def _draw_points(self, picture: Picture, shadows: ShadowMap | None) -> None:
-        masks = visible(picture.points, picture.camera, self.width, self.height)
+        masks = visible(picture.points, picture.camera, self.width, self.height, self.supersample)
         for slot, (group, seen) in enumerate(zip(picture.points, masks, strict=True)):
             if seen.any():
                 colors = shaded(group, shadows, picture.shadow)[seen]
@@ -105,17 +127,16 @@ class Renderer:
             ends = lines.segments.reshape(-1, 3)
             if len(ends):
                 (x,) = self._buffer("lines", slot).fill(ends)
-                width = lines.width * self.supersample
+                width = lines.width * self.supersample * self._line_scale
                 self._scene.lines(x, width, color=tuple(lines.color), vertex_count=len(ends))
 
-    def _draw_surfaces(self, picture: Picture) -> None:
+    def _draw_surfaces(self, picture: Picture, shadows: ShadowMap | None) -> None:
         """All meshes as one: GGUI takes normals and colours for each corner anyway."""
         surfaces = [s for s in picture.surfaces if len(s.faces)]
         if not surfaces:
             return
-        corners = np.concatenate([s.vertices[s.faces].reshape(-1, 3) for s in surfaces])
-        normals = np.concatenate([corner_normals(s.vertices, s.faces) for s in surfaces])
-        colors = np.concatenate([np.asarray(s.color)[s.faces].reshape(-1, 3) for s in surfaces])
+        parts = [_corners(surface, picture, shadows) for surface in surfaces]
+        corners, normals, colors = (np.concatenate(rows) for rows in zip(*parts, strict=True))
         x, normal, color = self._buffer("surfaces").fill(corners, normals, colors)
         # Not scene.mesh, which in Taichi 1.7.4 leaves the mesh out of some frames; one instance is always drawn.
         self._scene.mesh_instance(
@@ -140,12 +161,46 @@ class Renderer:
             self._scene.point_light(camera.target + _LIGHT_DISTANCE * distance * direction, tuple(light.color))
 
 
+@contextlib.contextmanager
+def _elsewhere() -> Iterator[None]:
+    """GGUI leaves an imgui.ini in the folder where it closes: let that be one that goes away."""
+    here = os.open(".", os.O_RDONLY) if hasattr(os, "fchdir") else None  # also finds back to a folder that has moved
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            if here is not None:
+                os.chdir(folder)
+            try:
+                yield
+            finally:
+                if here is not None:
+                    os.fchdir(here)
+    finally:
+        if here is not None:
+            os.close(here)
+
+
+def _corners(surface: Surface, picture: Picture, shadows: ShadowMap | None) -> tuple[np.ndarray, ...]:
+    """Positions, normals and colours (3 m, 3) of the triangles' corners."""
+    corners = surface.faces.reshape(-1)
+    colors = np.asarray(surface.color)
+    if surface.normals is None:
+        normals = corner_normals(surface.vertices, surface.faces)
+    else:
+        normals = surface.normals[corners]
+        if surface.gloss > 0:
+            colors = glossy(surface, surface.normals, picture, shadows)
+    return surface.vertices[corners], normals, colors[corners]
+
+
 @ti.kernel
 def _average(fine: ti.types.ndarray(dtype=ti.f32, ndim=3), image: ti.types.ndarray(dtype=ti.u8, ndim=3), n: ti.i32):
     """Mean of n x n samples, from GGUI's columns first and bottom up to rows first and top down."""
-    for i, j in ti.ndrange(image.shape[0], image.shape[1]):
-        for c in range(3):
-            total = 0.0
-            for p, q in ti.ndrange(n, n):
-                total += fine[j * n + p, (image.shape[0] - 1 - i) * n + q, c]
-            image[i, j, c] = ti.cast(ti.math.clamp(255.0 * total / (n * n) + 0.5, 0.0, 255.0), ti.u8)
+    for j in range(image.shape[1]):  # a column at a time: that is how the samples lie in memory
+        for i in range(image.shape[0]):
+            total = ti.Vector([0.0, 0.0, 0.0])
+            for p in range(n):
+                for q in range(n):
+                    for c in ti.static(range(3)):
+                        total[c] += fine[j * n + p, (image.shape[0] - 1 - i) * n + q, c]
+            for c in ti.static(range(3)):
+                image[i, j, c] = ti.cast(ti.math.clamp(255.0 * total[c] / (n * n) + 0.5, 0.0, 255.0), ti.u8)

@@ -16,7 +16,7 @@ _MAX_CELLS = 768  # along the longer side of the map: about two pixels of a 1280
 _EMPTY = -1e30
 _BIAS = 4.0  # how many radii an occluder must stand above a particle: neighbours in the same surface do not count
 _TAPS = 3  # half-width, in cells, of the window over which a particle's shadow is averaged
-_MAX_SAMPLES = 200_000  # on triangles: a fine mesh is its own sampling, a coarse one needs no more
+_MAX_SAMPLES = 200_000  # on triangles of coarse meshes; glossy ones are fine, and their vertices sample them
 
 Grid: TypeAlias = ti.types.ndarray(dtype=ti.f32, ndim=2)
 Rows: TypeAlias = ti.types.ndarray(dtype=ti.math.vec3, ndim=1)
@@ -39,7 +39,8 @@ class ShadowMap:
 def shadow_map(direction: Triple, points: list[Points], surfaces: list[Surface]) -> ShadowMap | None:
     """The map seen from `direction`, or None if there is nothing that could cast a shadow."""
     groups = [(p.x, p.radius) for p in points if len(p.x)]
-    meshes = [s for s in surfaces if len(s.faces)]
+    groups += [(s.vertices, edge_length(s)) for s in surfaces if len(s.faces) and s.gloss > 0]
+    meshes = [s for s in surfaces if len(s.faces) and not s.gloss > 0]
     if not groups and not meshes:
         return None
     axes = _axes(direction)
@@ -77,6 +78,12 @@ def _axes(direction: Triple) -> np.ndarray:
     a = np.cross(light, (0.0, 0.0, 1.0) if abs(light[2]) < 0.9 else (1.0, 0.0, 0.0))
     a /= np.linalg.norm(a)
     return np.array([a, np.cross(light, a), light])
+
+
+def edge_length(surface: Surface) -> float:
+    """Length of a typical edge of a mesh [m]."""
+    a, b, c = (surface.vertices[surface.faces[:, k]] for k in range(3))
+    return float(np.sqrt(np.linalg.norm(np.cross(b - a, c - a), axis=1).mean()))
 
 
 def _samples(surface: Surface, spacing: float) -> np.ndarray:

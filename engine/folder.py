@@ -1,0 +1,160 @@
+"""The folder of a run, for whoever writes it and whoever reads it later.
+
+    run.json        scene, options, versions, statistics of each frame: what is needed to repeat the run
+    stage.npz       what does not change from frame to frame: walls, colours, camera
+    frames/         water_0001.vtu ..., particles.pvd, frame_0001.png ...
+    checkpoints/    the last states, to resume from
+    video.mp4, log.txt
+"""
+
+import contextlib
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+from pliant import checkpoint
+from pliant.checkpoint import Checkpoint
+from pliant.errors import PliantError
+from pliant.frames import PARTICLE_FORMATS, frame_file
+from pliant.io import read_cloud
+from pliant.io.data import Snapshot
+from pliant.io.files import atomic_write
+from pliant.stage import Stage
+
+RECORD = "run.json"
+CHECKPOINT = re.compile(r"frame_(\d+)_step_(\d+)\.npz")
+KEPT = 2  # checkpoints: the last one, and the one before in case that one is damaged
+
+
+class RunFolder:
+    """Paths and files of one run."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.frames, self.checkpoints = self.path / "frames", self.path / "checkpoints"
+        self.record_file, self.stage_file = self.path / RECORD, self.path / "stage.npz"
+        self.video, self.log = self.path / "video.mp4", self.path / "log.txt"
+
+    # --- reading ---
+
+    def record(self) -> dict[str, Any]:
+        """What run.json holds."""
+        try:
+            record = json.loads(self.record_file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            what = "has no run.json" if self.path.is_dir() else "is not a folder"
+            raise PliantError(f"{self.path} is not a run: it {what}") from None
+        except OSError as error:
+            raise PliantError(f"cannot read {self.record_file}: {error.strerror or error}") from error
+        except ValueError as error:
+            raise PliantError(f"{self.record_file} is damaged: {error}") from error
+        if not isinstance(record, dict) or not isinstance(record.get("frames"), list) or "scene" not in record:
+            raise PliantError(f"{self.record_file} is not the record of a run of Pliant")
+        return record
+
+    def stage(self) -> Stage:
+        """What all frames share."""
+        return Stage.load(self.stage_file)
+
+    def snapshot(self, index: int, record: dict[str, Any] | None = None) -> Snapshot:
+        """One frame, from whichever of its files can be read."""
+        record = record or self.record()
+        entry = next((frame for frame in record["frames"] if frame["frame"] == index), None)
+        if entry is None:
+            raise PliantError(f"{self.path} has no frame {index}; it has {len(record['frames'])}")
+        formats = [name for name in PARTICLE_FORMATS if name in record["formats"]]
+        if not formats:
+            raise PliantError(f"{self.path} holds no particles, only {', '.join(record['formats'])}; run it again with "
+                              f"--format {PARTICLE_FORMATS[0]}")  # fmt: skip
+        clouds = {body: read_cloud(self.frames / frame_file(body, index, formats[0])) for body in record["particles"]}
+        poses = {name: np.array(pose) for name, pose in entry.get("poses", {}).items()}
+        return Snapshot(index, entry["time"], clouds, poses)
+
+    def latest(self) -> tuple[int, Checkpoint] | None:
+        """The last whole checkpoint and the last frame before it. Damaged ones are passed over."""
+        for path in reversed(self._checkpoints()):
+            with contextlib.suppress(PliantError):
+                return int(path.name.split("_")[1]), checkpoint.read(path)
+        return None
+
+    def _checkpoints(self) -> list[Path]:
+        """In the order they were made."""
+        found = [path for path in self.checkpoints.glob("*.npz") if CHECKPOINT.fullmatch(path.name)]
+        return sorted(found, key=lambda path: int(path.stem.rpartition("_")[2]))
+
+    # --- writing ---
+
+    def prepare(self) -> None:
+        """Makes the folders; one sentence if nothing can be written there."""
+        try:
+            for folder in (self.frames, self.checkpoints):
+                folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.path):
+                pass
+        except OSError as error:
+            blocked = next((p for p in (self.path, *self.path.parents) if p.exists() and not p.is_dir()), None)
+            reason = f"{blocked} is not a folder" if blocked else error.strerror or error
+            raise PliantError(f"cannot write into {self.path}: {reason}; choose another folder with --out") from error
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps a second run out of the folder. The lock goes with the process, however that ends."""
+        with open(self.log, "a") as file:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    raise PliantError(f"another run is writing into {self.path}; wait for it, or choose another folder "
+                                      "with --out") from None  # fmt: skip
+            yield
+
+    def write_record(self, record: dict[str, Any]) -> None:
+        with atomic_write(self.record_file, durable=True) as file:
+            file.write((json.dumps(record, indent=1, default=_plain) + "\n").encode())
+
+    def add_checkpoint(self, frame: int, step: int, save: Any) -> None:
+        """Writes a checkpoint and lets go of the oldest ones."""
+        save(self.checkpoints / f"frame_{frame:04d}_step_{step:06d}.npz")
+        for path in self._checkpoints()[:-KEPT]:
+            path.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Removes what an earlier run left here, and nothing of anybody else's."""
+        try:
+            record = self.record()
+            names = [*record["particles"], *record.get("walls", ())]
+        except (PliantError, KeyError, TypeError):
+            names = []
+        bodies = "|".join(map(re.escape, names)) or "(?!)"
+        ours = re.compile(rf"(frame|{bodies})(_\d{{4,}})?\.\w+|particles\.pvd")
+        old = [path for path in self.frames.glob("*") if ours.fullmatch(path.name)] + self._checkpoints()
+        for path in (*old, self.record_file, self.stage_file, self.video, self.path / "inspect.png"):
+            with contextlib.suppress(OSError):
+                path.unlink()
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Removes half-written files that a killed process left."""
+        for folder in (self.path, self.frames, self.checkpoints):
+            for path in folder.glob(".*.part"):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def free_bytes(self) -> int:
+        return shutil.disk_usage(self.path).free
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: NumPy numbers and arrays as numbers and lists, anything else as its text."""
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else str(value)

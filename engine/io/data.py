@@ -1,0 +1,36 @@
+"""A moment of a simulation as plain arrays: what writers write, readers return and pictures show."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass
+class Cloud:
+    """The particles of one body: positions `x` (n, 3) [m], fields by name, (n,), (n, 3) or (n, 3, 3), and units."""
+
+    x: np.ndarray
+    fields: dict[str, np.ndarray] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class TriMesh:
+    """A surface: `vertices` (n, 3) [m], `faces` (m, 3), and fields of its vertices by name, with units."""
+
+    vertices: np.ndarray
+    faces: np.ndarray
+    fields: dict[str, np.ndarray] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Snapshot:
+    """One frame. `poses` holds, for each wall that moves, the (4, 4) matrix that takes it from where it was built to
+    where it is now; `meshes` are the surfaces that deform."""
+
+    index: int
+    time: float  # [s]
+    clouds: dict[str, Cloud] = field(default_factory=dict)
+    poses: dict[str, np.ndarray] = field(default_factory=dict)
+    meshes: dict[str, TriMesh] = field(default_factory=dict)

@@ -1,0 +1,57 @@
+"""Pictures and a video of a run, from its files."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pliant.errors import PliantError
+from pliant.film import draw_frames
+from pliant.folder import RunFolder
+from pliant.io.video import FASTEST, SLOWEST, write_video
+from pliant.render import Look
+
+SCENES_OWN: Any = object()  # the camera that the scene has set
+
+
+def draw_run(
+    run: RunFolder,
+    indices: Sequence[int],
+    folder: Path,
+    look: dict[str, Any] | None = None,
+    size: tuple[int, int] = (1280, 720),
+    camera: Any = SCENES_OWN,
+    workers: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> list[Path]:
+    """Draws these frames of a run into a folder, several at a time; returns the pictures in their order.
+
+    `look` holds what differs from the scene's own look, `camera` is another than the scene's, or None to frame it.
+    """
+    stage = run.stage()
+    changed = Look(**((stage.look or Look()).values() | (look or {})))
+    if camera is not SCENES_OWN:
+        stage = dataclasses.replace(stage, camera=camera)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PliantError(f"cannot write into {folder}: {error.strerror or error}") from error
+    return draw_frames(stage, Frames(run.path), indices, folder, changed, size, workers, progress=progress)
+
+
+@dataclasses.dataclass
+class Frames:
+    """Loads frames of a run; travels to other processes as the name of its folder."""
+
+    path: Path
+
+    def __call__(self, index: int) -> Any:
+        return RunFolder(self.path).snapshot(index)
+
+
+def film(
+    path: Path, pictures: Sequence[Path], record: dict[str, Any], fps: float | None = None, stride: int = 1
+) -> None:
+    """A video of pictures of a run, in real time unless `fps` is given. `stride` is 10 if it is every tenth frame."""
+    write_video(path, pictures, fps or min(max(record["fps"] / stride, SLOWEST), FASTEST))
+

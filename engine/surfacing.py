@@ -1,0 +1,159 @@
+"""The surface of a fluid from its particles, by splashsurf (Löschner, Böttcher, Jeske, Bender 2023)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags_array, identity
+from scipy.spatial import cKDTree
+
+from pliant.errors import PliantError
+from pliant.io.data import Cloud, TriMesh
+
+SMOOTHING_LENGTH = 2.0  # in particle radii; the support is twice that, as in the simulation
+FINE, COARSE = 0.5, 0.75  # size of marching cubes, in particle radii, below and above
+MANY = 40_000  # particles: the more there are, the smaller a drop is in a picture
+THRESHOLD = 0.6  # of the density ratio: the surface is about a radius outside the outermost centres
+MESH_ROUNDS = 20  # of weighted Laplacian smoothing: flat water comes out flat, droplets keep their size
+NORMAL_ROUNDS = 8  # of smoothing of the normals alone
+FIELD_ROUNDS = 6  # of smoothing of the fields
+TOUCHING = 2.0  # in particle radii: a particle closer to a wall than this wets it,
+COMPANY, NEAR = 8, 3.5  # if it has that many others within that many radii: a drop that flies past leaves no stain
+INSET = 0.06  # in particle radii between wall and surface, so that neither shows through the other
+DROP = 1.2  # in particle radii: size of a drop, which is kept that far from walls so that none is cut flat
+NORMAL = "normal"  # the field of the mesh that holds its normals
+
+
+def reconstruct(cloud: Cloud, radius: float, walls: np.ndarray | None = None) -> TriMesh:
+    """The surface of particles of that radius [m], with their fields at its vertices and its normals as `normal`.
+
+    `walls` (k, 4) are planes (n, o) of convex containers, n . x <= o inside. Particles that touch one are mirrored
+    behind it, so that the surface runs straight up to the wall instead of rounding off, and is then cut there. The
+    surface is the same every time, but splashsurf leaves the order of its vertices and their last digit to chance.
+    """
+    x, fields = _finite(cloud)
+    if not len(x):
+        empty = {name: values[:0] for name, values in fields.items()} | {NORMAL: np.zeros((0, 3), np.float32)}
+        return TriMesh(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.int64), empty, dict(cloud.units))
+    planes = np.zeros((0, 4)) if walls is None else np.asarray(walls, float)
+    origins, lonely = np.arange(len(x)), _lonely(x, planes, radius)
+    x[lonely], _ = _cut(x[lonely], np.zeros((int(lonely.sum()), 3)), planes, DROP * radius)
+    for plane in planes:  # one after the other, so that edges and corners are filled as well
+        x, origins = _mirrored(x, origins, plane, radius, lonely)
+    names = sorted(fields)
+    mesh, columns = _splash(x, radius, [_columns(fields[name])[origins] for name in names])
+    vertices, faces = np.array(mesh.mesh.vertices), np.array(mesh.mesh.triangles).astype(np.int64)
+    normals = np.nan_to_num(mesh.point_attributes["normals"])  # where triangles have no area
+    vertices, normals = _cut(vertices, normals, planes, INSET * radius)
+    spread = _neighbour_means(faces, len(vertices))
+    shaped = {
+        name: _smoothed(values, spread).reshape(len(vertices), *fields[name].shape[1:])
+        for name, values in zip(names, columns, strict=True)
+    }
+    return TriMesh(vertices, faces, shaped | {NORMAL: normals.astype(np.float32)}, dict(cloud.units))
+
+
+def convex_planes(mesh: TriMesh, tolerance: float = 1e-4) -> np.ndarray:
+    """The planes (k, 4) that bound a closed convex mesh; none (0, 4) if it is not convex.
+
+    `tolerance` is the share of its size within which planes count as one and vertices as inside.
+    """
+    corners = np.asarray(mesh.vertices, float)[mesh.faces]
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    length = np.linalg.norm(normal, axis=1)
+    normal, corners = (normal / np.maximum(length, 1e-300)[:, None])[length > 0], corners[length > 0]
+    planes = np.concatenate([normal, (normal * corners[:, 0]).sum(axis=1)[:, None]], axis=1)
+    size = float(np.ptp(mesh.vertices, axis=0).max()) if len(mesh.vertices) else 0.0
+    if not size:
+        return np.zeros((0, 4))
+    rounded = np.round(planes / [1, 1, 1, size] / tolerance)
+    _, first = np.unique(rounded, axis=0, return_index=True)
+    planes = planes[np.sort(first)]
+    outside = (np.asarray(mesh.vertices, float) @ planes[:, :3].T - planes[:, 3]).max(initial=0.0)
+    return planes if outside <= 2 * tolerance * size else np.zeros((0, 4))
+
+
+def moved_planes(planes: np.ndarray, pose: np.ndarray | None) -> np.ndarray:
+    """Planes (k, 4) after a motion given by its (4, 4) matrix."""
+    if pose is None:
+        return planes
+    normals = planes[:, :3] @ pose[:3, :3].T
+    return np.concatenate([normals, (planes[:, 3] + normals @ pose[:3, 3])[:, None]], axis=1)
+
+
+def _finite(cloud: Cloud) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Positions and the real fields of the particles that are somewhere."""
+    sane = np.isfinite(cloud.x).all(axis=1)
+    real = {name: np.asarray(values) for name, values in cloud.fields.items()}
+    kept = {name: values[sane].astype(np.float32) for name, values in real.items() if values.dtype.kind == "f"}
+    return np.asarray(cloud.x, np.float32)[sane], kept  # a copy: drops are moved
+
+
+def _columns(values: np.ndarray) -> np.ndarray:
+    return values.reshape(len(values), -1)
+
+
+def _lonely(x: np.ndarray, planes: np.ndarray, radius: float) -> np.ndarray:
+    """Which of the particles near the planes have too little company to wet them (n,)."""
+    lonely = np.zeros(len(x), bool)
+    if len(planes):
+        normals, offsets = planes[:, :3].astype(np.float32), planes[:, 3].astype(np.float32)
+        near = np.nonzero((offsets - x @ normals.T < TOUCHING * radius).any(axis=1))[0]
+        lonely[near] = cKDTree(x).query_ball_point(x[near], NEAR * radius, return_length=True) <= COMPANY
+    return lonely
+
+
+def _mirrored(
+    x: np.ndarray, origins: np.ndarray, plane: np.ndarray, radius: float, lonely: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The particles and, for those that touch the plane, their mirror images and another layer behind these: smoothing
+    rounds the edges of what it is given, and only what lies beyond the wall may be rounded."""
+    normal, offset = plane[:3].astype(np.float32), np.float32(plane[3])
+    depth = offset - x @ normal
+    near = (depth > 0) & (depth < TOUCHING * radius) & ~lonely[origins]
+    images = x[near] + 2 * depth[near, None] * normal
+    twice = np.concatenate([images, images + np.float32(2 * radius) * normal])
+    return np.concatenate([x, twice]), np.concatenate([origins, origins[near], origins[near]])
+
+
+def _splash(x: np.ndarray, radius: float, columns: Sequence[np.ndarray]) -> tuple:
+    """The smoothed mesh, and the columns (n, k) interpolated to its vertices."""
+    try:
+        import pysplashsurf
+    except ImportError as error:
+        raise PliantError("fluid surfaces need the package pysplashsurf; pip install pysplashsurf, or draw the fluid "
+                          "as spheres.") from error  # fmt: skip
+    scalars = {f"{j}.{k}": np.ascontiguousarray(c[:, k]) for j, c in enumerate(columns) for k in range(c.shape[1])}
+    mesh, _ = pysplashsurf.reconstruction_pipeline(
+        np.ascontiguousarray(x), attributes_to_interpolate=scalars, particle_radius=radius,
+        smoothing_length=SMOOTHING_LENGTH, cube_size=FINE if len(x) < MANY else COARSE, iso_surface_threshold=THRESHOLD,
+        mesh_cleanup=True, decimate_barnacles=True, mesh_smoothing_weights=True, mesh_smoothing_iters=MESH_ROUNDS,
+        compute_normals=True, normals_smoothing_iters=NORMAL_ROUNDS,
+    )  # fmt: skip
+    found = mesh.point_attributes
+    return mesh, [np.stack([found[f"{j}.{k}"] for k in range(c.shape[1])], axis=1) for j, c in enumerate(columns)]
+
+
+def _neighbour_means(faces: np.ndarray, count: int) -> csr_matrix:
+    """The matrix that replaces each vertex's value by the mean of its own and its neighbours'."""
+    i, j = faces[:, [0, 1, 2, 1, 2, 0]].T.ravel(), faces[:, [1, 2, 0, 0, 1, 2]].T.ravel()
+    links = csr_matrix((np.ones(len(i), np.float32), (i, j)), (count, count)) + identity(count, np.float32, "csr")
+    links.data[:] = 1.0  # each edge was counted once for each of its triangles
+    return (diags_array(1.0 / np.asarray(links.sum(axis=1)).ravel()) @ links).astype(np.float32)
+
+
+def _smoothed(values: np.ndarray, means: csr_matrix) -> np.ndarray:
+    """Fields of single particles are rough: what a picture shows is their mean over a particle's width."""
+    for _ in range(FIELD_ROUNDS):
+        values = means @ values
+    return values
+
+
+def _cut(vertices: np.ndarray, normals: np.ndarray, planes: np.ndarray, inset: float) -> tuple[np.ndarray, np.ndarray]:
+    """Moves what is beyond a plane onto it, where it faces the way the plane does."""
+    for _ in range(2 if len(planes) else 0):  # the second round settles what the first moved across another plane
+        for plane in planes.astype(vertices.dtype):
+            beyond = vertices @ plane[:3] - (plane[3] - inset)
+            over = beyond > 0
+            vertices[over] -= beyond[over, None] * plane[:3]
+            normals[over] = plane[:3]
+    return vertices, normals

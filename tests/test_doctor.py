@@ -1,0 +1,188 @@
+"""`pliant doctor`: each check tells what it found, in what state that is and what to do; children cannot hurt it."""
+
+import collections
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pliant import doctor
+from pliant.doctor import Check, ProbeError
+
+LOW = 1 * doctor.GIB
+OPENBLAS = "7f01-7f02 r-xp 00000000 08:01 12    /usr/lib/x/openblas-pthread/libblas.so.3"
+REFERENCE = "7f03-7f04 r-xp 00000000 08:01 13    /usr/lib/x/blas/libblas.so.3.11.0"
+OF_NUMPY = "7f05-7f06 r-xp 00000000 08:01 14    /v/site-packages/numpy.libs/libscipy_openblas64_-1.so"
+NO_FILE = "7f07-7f08 rw-p 00000000 00:00 0 "
+
+
+def answering(monkeypatch, value):
+    """Lets every child answer with a value, or fail with an error."""
+
+    def ask(code):
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    monkeypatch.setattr(doctor, "ask", ask)
+
+
+@pytest.fixture(scope="module")
+def report() -> tuple[list[Check], float]:
+    begun = time.perf_counter()
+    return doctor.checks(), time.perf_counter() - begun
+
+
+def test_a_whole_report(report):
+    found, seconds = report
+    by_name = {check.name: check for check in found}
+    assert len(by_name) == len(found) >= 14
+    assert by_name["Python"].found.startswith("{}.{}.{}".format(*sys.version_info[:3]))
+    assert by_name["Taichi"].state == "ok" and "cpu" in by_name["Taichi"].found
+    assert {"Pliant", "Cores", "Memory", "Kernel cache", "Vulkan", "CHOLMOD", "Videos", "USD", "Plots"} <= set(by_name)
+    assert all(check.advice for check in found if check.state != "ok")
+    assert all("\n" not in check.found + check.advice for check in found)
+    assert seconds < 2 * doctor.TIME_LIMIT
+
+
+@pytest.mark.parametrize(("state", "status"), [("ok", 0), ("warning", 0), ("wrong", 1)])
+def test_the_exit_status_tells_whether_something_needed_is_broken(monkeypatch, capsys, state, status):
+    found = [Check("Python", "ok", "3.12"), Check("[b]Disk", state, "full", "tidy up")]
+    monkeypatch.setattr(doctor, "checks", lambda: found)
+    assert doctor.main() == status
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.split() == ["ok", "Python", "3.12"]
+    assert second.split() == [state, "[b]Disk", "full;", "tidy", "up"]
+    assert first.index("3.12") == second.index("full")  # aligned
+
+
+def test_json_holds_the_same_fields(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "checks", lambda: [Check("USD", "warning", "not installed", "pip install usd-core")])
+    assert doctor.main(as_json=True) == 0
+    (check,) = json.loads(capsys.readouterr().out)
+    assert check == {"name": "USD", "state": "warning", "found": "not installed", "advice": "pip install usd-core"}
+
+
+# --- the machine ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("version", "state"), [((3, 9, 18), "wrong"), ((3, 10, 0), "ok"), ((3, 14, 0), "wrong")])
+def test_python_versions(version, state):
+    check = doctor.python(version)
+    assert check.state == state and (state == "ok" or "3.10 to 3.13" in check.advice)
+
+
+def test_little_disk_and_memory_are_warnings(monkeypatch):
+    usage = collections.namedtuple("usage", "total used free")
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: usage(10 * LOW, 9 * LOW, LOW))
+    monkeypatch.setattr(doctor, "_container_memory", lambda: (2 * LOW, LOW))
+    checks = [*doctor.disks(), doctor.memory()]
+    assert [check.state for check in checks] == ["warning"] * 3
+    assert checks[0].found == "1 GiB free" and "--out" in checks[0].advice
+
+
+def test_limits_of_control_groups_count(monkeypatch, tmp_path):
+    """The innermost group has no limit of its own, the one above has; cache that may be dropped counts as free."""
+    (tmp_path / "outer/inner").mkdir(parents=True)
+    (tmp_path / "outer/inner/memory.max").write_text("max\n")
+    (tmp_path / "outer/memory.max").write_text(f"{8 * LOW}\n")
+    (tmp_path / "outer/memory.current").write_text(f"{7 * LOW}\n")
+    (tmp_path / "outer/memory.stat").write_text(f"anon 5\ninactive_file {2 * LOW}\n")
+    monkeypatch.setattr(doctor, "CGROUP_2", (tmp_path, *doctor.CGROUP_2[1:]))
+    read = doctor._lines
+    monkeypatch.setattr(doctor, "_lines", lambda p: ["0::/outer/inner"] if p == "/proc/self/cgroup" else read(p))
+    assert doctor._container_memory() == (8 * LOW, 3 * LOW)
+
+
+def test_caches(monkeypatch, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    monkeypatch.setenv("TI_OFFLINE_CACHE_FILE_PATH", str(tmp_path / "not/there/yet"))
+    monkeypatch.setenv("PLIANT_CACHE", str(blocked))
+    kernels, walls = doctor.caches()
+    assert kernels.state == "ok" and not (tmp_path / "not").exists()  # looking leaves nothing behind
+    assert walls.state == "warning" and str(blocked) in walls.found and "PLIANT_CACHE" in walls.advice
+
+
+# --- children ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import a_module_that_is_not_there", "ModuleNotFoundError"),
+        ("import os; os.abort()", "crashed"),
+        ("import time; time.sleep(60)", "no answer within 0.5 s"),
+        ("raise SystemExit(0)", "without an answer"),
+        ("raise SystemExit(3)", "exit status 3"),
+    ],
+)
+def test_children_that_fail(monkeypatch, code, words):
+    monkeypatch.setattr(doctor, "TIME_LIMIT", 0.5 if "sleep" in code else 20.0)
+    with pytest.raises(ProbeError, match=words):
+        doctor.ask(code)
+
+
+def test_a_child_finds_the_same_modules_and_may_chatter(monkeypatch, tmp_path):
+    (tmp_path / "chatty.py").write_text("print('[Noise] version 1')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert doctor.ask_package("chatty", "chatty", "6 * 7") == ["of unknown version", 42]
+
+
+@pytest.mark.parametrize("row", doctor.EXTRAS, ids=lambda row: row[0])
+def test_what_is_not_installed_is_a_warning_with_a_command(monkeypatch, row):
+    answering(monkeypatch, ProbeError(f"ModuleNotFoundError: No module named {row[2]!r}"))
+    (check,) = doctor.extra(*row)
+    assert check == Check(row[0], "warning", f"not installed: {row[3]}", f"pip install {row[1]}")
+
+
+def test_what_is_installed_but_broken_says_why(monkeypatch):
+    answering(monkeypatch, ProbeError("its process crashed (Segmentation fault)"))
+    (check,) = doctor.cholmod()
+    assert check.state == "warning" and "Segmentation fault" in check.found and "libsuitesparse-dev" in check.advice
+
+
+@pytest.mark.parametrize(
+    ("maps", "state", "found"),
+    [
+        ([NO_FILE, OF_NUMPY, OPENBLAS], "ok", "openblas-pthread/libblas.so.3"),
+        ([OF_NUMPY, REFERENCE], "warning", "reference BLAS"),
+        (["1-2 r-xp 0 08:01 9 /opt/mkl/libmkl_rt.so.2", OF_NUMPY], "ok", "libmkl_rt"),
+        (["1-2 r-xp 0 08:01 9 /usr/lib/x/libopenblasp-r0.3.21.so"], "ok", "libopenblasp"),
+        ([OF_NUMPY, "1-2 r-xp 0 08:01 9 /usr/lib/x/libgraphblas.so.7"], "ok", "unknown library"),
+        ([], "ok", "unknown library"),
+    ],
+)
+def test_the_blas_of_cholmod(monkeypatch, maps, state, found):
+    answering(monkeypatch, ["0.4.16", "\n".join(maps)])
+    cholmod, blas = doctor.cholmod()
+    assert cholmod == Check("CHOLMOD", "ok", "scikit-sparse 0.4.16")
+    assert blas.state == state and found in blas.found and ("libopenblas0-pthread" in blas.advice) == (state != "ok")
+
+
+def test_debian_alternatives_are_resolved(tmp_path):
+    (tmp_path / "blas").mkdir()
+    (tmp_path / "blas/libblas.so.3.11.0").touch()
+    os.symlink(tmp_path / "blas/libblas.so.3.11.0", tmp_path / "libblas.so.3")
+    library = doctor.blas_library([f"1-2 r-xp 0 08:01 9 {tmp_path}/libblas.so.3"])
+    assert library == str(Path(tmp_path / "blas/libblas.so.3.11.0").resolve()) and doctor.is_reference(library)
+
+
+@pytest.mark.parametrize(
+    ("answer", "states", "words"),
+    [
+        ({"backends": ["cpu", "cuda"], "missing": None, "devices": ["GeForce"]}, ["ok", "ok"], "on GeForce"),
+        ({"backends": ["cpu"], "missing": None, "devices": ["llvmpipe (LLVM 15)"]}, ["ok", "ok"], "software"),
+        ({"backends": ["cpu"], "missing": None, "devices": []}, ["ok", "ok"], "unknown device"),
+        ({"backends": ["cpu"], "missing": "no driver; apt it.", "devices": []}, ["ok", "warning"], "no driver"),
+        ({"backends": [], "missing": None, "devices": []}, ["wrong", "ok"], "unknown device"),
+        (ProbeError("no answer within 4 s"), ["warning"], "no answer"),
+    ],
+)
+def test_graphics(monkeypatch, answer, states, words):
+    answering(monkeypatch, answer)
+    checks = doctor.taichi_and_vulkan()
+    assert [check.state for check in checks] == states and words in checks[-1].found

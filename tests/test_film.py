@@ -1,0 +1,143 @@
+"""Films: frames drawn by worker processes are those drawn here, and videos hold every one of them."""
+
+import os
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pliant import film
+from pliant.errors import PliantError
+from pliant.film import draw_frames, settle
+from pliant.io.data import Cloud, Snapshot, TriMesh
+from pliant.io.png import write_png
+from pliant.io.video import write_video
+from pliant.render import Look, Renderer, available
+from pliant.stage import Stage, StageBody, StageWall
+
+SIZE = (160, 90)
+CORNERS = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
+
+
+@pytest.fixture
+def stage():
+    wall = StageWall("wall", np.zeros((0, 2, 3)), TriMesh(CORNERS, np.array([[0, 1, 2]])))
+    return Stage([wall], [StageBody("water", "water", 0.05)], np.array([[0.0, 0, 0], [1, 1, 1]]), 1.0)
+
+
+@pytest.fixture
+def snapshots():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, (200, 3))
+    fields = [{"velocity": rng.normal(0, 1, (200, 3)), "pressure": np.full(200, 10.0 * k)} for k in range(5)]
+    return [Snapshot(k, 0.1 * k, {"water": Cloud(x + 0.02 * k, fields[k])}) for k in range(5)]
+
+
+@pytest.fixture
+def drawable():
+    missing = available()
+    if missing:
+        pytest.skip(missing)
+
+
+def read(path):
+    return np.asarray(Image.open(path))
+
+
+def test_workers_draw_what_is_drawn_here(stage, snapshots, tmp_path, drawable):
+    told = []
+    look = Look(clock=True, color="pressure", colors="viridis", supersample=1)
+    loader = snapshots.__getitem__  # picklable, as loaders must be
+    files = draw_frames(stage, loader, [4, 0, 2], tmp_path, look, SIZE, 2, progress=lambda *a: told.append(a))
+    assert [f.name for f in files] == ["frame_0004.png", "frame_0000.png", "frame_0002.png"]
+    assert sorted(os.listdir(tmp_path)) == sorted(f.name for f in files), "and nothing else"
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    renderer = Renderer(*SIZE, supersample=1)
+    fixed = settle(stage, loader, [4, 0, 2], look)
+    for k, file in zip((4, 0, 2), files, strict=True):
+        here = renderer.render(stage.picture(snapshots[k], fixed, SIZE[0] / SIZE[1]))
+        np.testing.assert_array_equal(read(file), here)
+    renderer.close()
+    before = files[0].stat().st_mtime_ns
+    draw_frames(stage, loader, [4, 1], tmp_path, look, SIZE, 1, keep=True)
+    assert files[0].stat().st_mtime_ns == before and (tmp_path / "frame_0001.png").exists()
+
+
+def test_workers_are_replaced(stage, snapshots, tmp_path, drawable, monkeypatch):
+    monkeypatch.setattr(film, "FRAMES_PER_WORKER", 1)
+    files = draw_frames(stage, snapshots.__getitem__, range(2), tmp_path, Look(supersample=1), (64, 48), 1)
+    assert all(read(f).shape == (48, 64, 3) for f in files)
+
+
+def test_what_goes_wrong_in_a_worker_is_told(stage, snapshots, tmp_path, drawable):
+    with pytest.raises(PliantError, match="frame 7: IndexError: list index out of range"):
+        draw_frames(stage, snapshots.__getitem__, [7], tmp_path, size=SIZE, workers=1)
+    with pytest.raises(PliantError, match=r"a drawing process died at frame 3 \(exit status 3\)"):
+        draw_frames(stage, os._exit, [3], tmp_path, size=SIZE, workers=1)
+    with pytest.raises(PliantError, match="cannot be sent to another process"):
+        draw_frames(stage, lambda k: snapshots[k], [0], tmp_path, size=SIZE, workers=1)
+
+
+@pytest.mark.parametrize("wrong", [{"workers": 0}, {"size": (0, 9)}, {"size": (99999, 9)}, {"look": Look(shadow=7)}])
+def test_wrong_wishes_are_told_before_any_work(stage, snapshots, tmp_path, wrong):
+    with pytest.raises(PliantError, match="must be"):
+        draw_frames(stage, snapshots.__getitem__, [0], tmp_path / "new", **wrong)
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_range_is_found_once(stage, snapshots):
+    loaded = []
+    look = settle(stage, lambda k: loaded.append(k) or snapshots[k % 5], range(100), Look(color="pressure"))
+    assert len(loaded) <= film.RANGE_FRAMES and (look.low, look.high) == (0, 40)
+
+
+def frames_of(path):
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    reader = imageio_ffmpeg.read_frames(str(path))
+    meta = next(reader)
+    shape = (meta["size"][1], meta["size"][0], 3)
+    return meta, [np.frombuffer(frame, np.uint8).reshape(shape) for frame in reader]
+
+
+@pytest.mark.parametrize(("width", "height", "fps"), [(64, 48, 30), (65, 49, 0.5), (100, 38, 240)])
+def test_videos_hold_every_frame(tmp_path, width, height, fps):
+    pytest.importorskip("imageio_ffmpeg")
+    levels = np.linspace(30, 220, 12).astype(np.uint8)
+    pictures = [np.full((height, width, 3), (level, 128, 255 - level), np.uint8) for level in levels]
+    assert write_video(tmp_path / "film.mp4", pictures, fps) == 12
+    meta, frames = frames_of(tmp_path / "film.mp4")
+    assert meta["size"] == (width // 2 * 2, height // 2 * 2) and meta["fps"] == pytest.approx(fps, rel=0.01)
+    assert "h264" in meta["codec"] and "yuv420p" in meta["pix_fmt"]
+    assert len(frames) == 12
+    np.testing.assert_allclose([f[..., 0].mean() for f in frames], levels, atol=5)
+    assert os.listdir(tmp_path) == ["film.mp4"]
+    assert (tmp_path / "film.mp4").read_bytes().find(b"moov") < 100, "players can start before they have all of it"
+
+
+def test_videos_from_files_with_gaps(tmp_path):
+    pytest.importorskip("imageio_ffmpeg")
+    files = [tmp_path / f"frame_{k:04d}.png" for k in (3, 10, 11)]
+    for k, file in enumerate(files):
+        write_png(file, np.full((32, 32, 3), 60 * (k + 1), np.uint8))
+    write_video(tmp_path / "out" / "film.mp4", files, 25)
+    _, frames = frames_of(tmp_path / "out" / "film.mp4")
+    np.testing.assert_allclose([f.mean() for f in frames], [60, 120, 180], atol=4)
+
+
+def test_videos_that_cannot_be(tmp_path, monkeypatch):
+    pytest.importorskip("imageio_ffmpeg")
+    grey = np.zeros((32, 32, 3), np.uint8)
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    for frames, fps, sentence in (
+        ([], 30, "there are no pictures"), ([grey], 0.1, r"fps must be in \[0.5, 240\]"), ([grey], True, "fps must"),
+        ([grey, grey[:16]], 30, "of one size, got 32 x 32 and 32 x 16"), ([grey[0]], 30, r"shape \(h, w, 3\)"),
+        ([tmp_path / "bad.png"], 30, "bad.png is not a picture"), ([tmp_path / "none.png"], 30, "cannot read"),
+    ):  # fmt: skip
+        with pytest.raises(PliantError, match=sentence):
+            write_video(tmp_path / "film.mp4", frames, fps)
+    with pytest.raises(PliantError, match="ends in .mp4"):
+        write_video(tmp_path / "film.avi", [grey])
+    monkeypatch.setattr("pliant.io.video._ffmpeg", lambda: "/bin/false")
+    with pytest.raises(PliantError, match="ffmpeg could not write the film"):
+        write_video(tmp_path / "film.mp4", [grey])
+    assert os.listdir(tmp_path) == ["bad.png"], "no half film is left"

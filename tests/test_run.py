@@ -1,0 +1,398 @@
+"""Runs that can be trusted: whole files, exact resumption after any death, and sentences about folders and disks."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import pliant as pl
+from pliant import cli
+from pliant.folder import RunFolder
+from pliant.io import read_cloud, read_pvd
+from pliant.writer import Writer
+
+SCENE = '''
+import numpy as np
+import pliant as pl
+
+SECONDS = 0.5
+
+def build(radius: float = 0.05, height: float = 0.6, noise: float = 0.0):
+    scene = pl.Scene(particle_radius=radius)
+    scene.add(pl.Box(size=(1, 1, 0.6), center=(0.5, 0.5, 0.3)), pl.Boundary(inside_out=True), name="tank")
+    paddle = scene.add(pl.Box(size=(0.1, 0.5, 0.6), center=(0.8, 0.25, 0.3)), pl.Boundary(), name="paddle")
+    paddle.move(lambda t: (0.4 * np.sin(6 * t), 0, 0))
+    column = pl.Box(size=(0.4 + noise * np.random.random(), height, 0.6), center=(0.2, height / 2, 0.3))
+    scene.add(column, pl.Fluid(), name="water")
+    return scene
+'''
+FRAMES = 16  # with the first: SECONDS at 30 fps
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """Calls the command line in an empty folder with a scene file; gives its text."""
+    monkeypatch.chdir(tmp_path)
+    Path("my.py").write_text(SCENE)
+
+    def call(*words, status=0):
+        result = CliRunner().invoke(cli.app, [str(word) for word in words])
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+        assert result.exit_code == status, result.output
+        return result.output
+
+    return call
+
+
+def record(folder):
+    return json.loads((Path(folder) / "run.json").read_text())
+
+
+def frames_of(folder):
+    """A hash of every file of every frame, and what the record says of each frame."""
+    files = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in (Path(folder) / "frames").iterdir()}
+    return files, [{**frame, "wall_seconds": None} for frame in record(folder)["frames"]]
+
+
+def last_state(folder):
+    return RunFolder(folder).latest()[1]
+
+
+def assert_same(one, other):
+    """Two runs left the same frames and the same last state."""
+    assert frames_of(one) == frames_of(other)
+    first, second = last_state(one), last_state(other)
+    assert first.state == second.state
+    assert {n: a.tobytes() for n, a in first.arrays.items()} == {n: a.tobytes() for n, a in second.arrays.items()}
+
+
+# --- the folder -------------------------------------------------------------------------------------
+
+
+def test_a_run_leaves_what_the_readme_promises(call):
+    call("run", "my.py", "--format", "vtu,npz,ply,bgeo,obj", "--set", "radius=0.08")
+    folder = Path("out/my")
+    assert {p.name for p in folder.iterdir()} == {"run.json", "stage.npz", "frames", "checkpoints", "log.txt"}
+    names = {p.name for p in (folder / "frames").iterdir()}
+    for ending in ("vtu", "npz", "ply", "bgeo"):
+        assert {f"water_{k:04d}.{ending}" for k in range(FRAMES)} <= names
+    assert {"particles.pvd", "tank.obj", "tank.ply"} <= names and "tank_0001.obj" not in names
+    assert {f"paddle_{k:04d}.obj" for k in range(FRAMES)} <= names
+    clouds = [read_cloud(folder / "frames" / f"water_0009.{ending}") for ending in ("vtu", "npz", "ply", "bgeo")]
+    for cloud in clouds[1:]:
+        np.testing.assert_array_equal(cloud.x, clouds[0].x)
+        for name, values in clouds[0].fields.items():
+            np.testing.assert_array_equal(cloud.fields[name], values)
+    series = read_pvd(folder / "frames" / "particles.pvd")
+    assert [file for _, file, _ in series] == [f"water_{k:04d}.vtu" for k in range(FRAMES)]
+    assert [time for time, _, _ in series] == [frame["time"] for frame in record(folder)["frames"]]
+    assert "Finished" in (folder / "log.txt").read_text()
+
+
+def test_the_record_holds_what_is_needed_to_repeat_the_run(call):
+    call("run", "my.py", "--format", "npz", "--set", "noise=0.2", "--seed", "7", "--seconds", "0.1")
+    one = record("out/my")
+    assert one["seed"] == 7 and one["options"]["noise"] == 0.2 and one["status"] == "finished"
+    assert {"pliant", "taichi", "numpy", "python"} <= set(one["versions"]) and len(one["source_sha256"]) == 64
+    frame = one["frames"][-1]
+    assert len(frame["momentum"]) == 3 and frame["poses"]["paddle"][0][0] == 1.0
+    call("run", "my.py", "--format", "npz", "--set", "noise=0.2", "--seed", "7", "--seconds", "0.1", "--out", "again")
+    assert_same("out/my", "again")
+    call("run", "my.py", "--format", "npz", "--set", "noise=0.2", "--seed", "8", "--seconds", "0.1", "--out", "other")
+    assert frames_of("other") != frames_of("again")
+
+
+def test_a_snapshot_is_read_back_as_it_was(call):
+    call("run", "my.py", "--format", "vtu", "--seconds", "0.1")
+    folder = RunFolder("out/my")
+    sim = pl.load(next(iter(sorted((folder.checkpoints).glob("*_0003_*")))), scene=_scene())
+    snapshot = folder.snapshot(3)
+    assert snapshot.time == sim.time
+    np.testing.assert_array_equal(snapshot.clouds["water"].x, sim["water"].x)
+    np.testing.assert_array_equal(snapshot.clouds["water"].fields["velocity"], sim["water"].v)
+    np.testing.assert_array_equal(snapshot.poses["paddle"], sim.world.walls.walls[1].pose())
+    with pytest.raises(pl.PliantError, match="has no frame 99"):
+        folder.snapshot(99)
+
+
+def _scene(**options):
+    space: dict = {}
+    exec(SCENE, space)
+    return space["build"](**options)
+
+
+def test_json_lines(call):
+    text = call("run", "my.py", "--format", "npz", "--seconds", "0.1", "--json")
+    events = [json.loads(line) for line in text.splitlines()]
+    assert events[0]["event"] == "note" and {e["event"] for e in events} == {"note", "start", "frame", "end"}
+    frames = [e for e in events if e["event"] == "frame"]
+    assert [f["frame"] for f in frames] == [0, 1, 2, 3] and frames[-1]["mean_density_error"] >= 0
+    assert events[-1]["status"] == "finished" and "pressure" in events[-1]["seconds_per_stage"]
+
+
+# --- resuming ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """A whole run of the scene, to compare with."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "my.py").write_text(SCENE)
+    command = [sys.executable, "-m", "pliant", "run", "my.py", "--format", "vtu,npz", "--quiet"]
+    subprocess.run(command, cwd=folder, check=True, timeout=300)
+    return folder / "out" / "my"
+
+
+def stop_after(monkeypatch, steps, what):
+    """Lets something happen after so many steps of this process."""
+    original, count = pl.Simulation.step, [0]
+
+    def step(sim, dt=None):
+        original(sim, dt)
+        count[0] += 1
+        if count[0] == steps:
+            what()
+
+    monkeypatch.setattr(pl.Simulation, "step", step)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_a_run_after_the_step_and_it_resumes(call, monkeypatch, uninterrupted, number, status):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 11, lambda: os.kill(os.getpid(), number))
+        text = call("run", "my.py", "--format", "vtu,npz", status=status)
+    assert "Ending after this step" in text and "--resume" in text
+    assert record("out/my")["status"] == "interrupted"
+    assert last_state("out/my").state["step"] == 12
+    text = call("run", "--resume", "--out", "out/my")
+    assert "from t = " in text and "Finished" in text
+    assert_same("out/my", uninterrupted)
+    assert record("out/my")["resumed"][0]["step"] == 12
+
+
+def test_a_crash_of_the_simulation_leaves_a_run_that_resumes(call, monkeypatch, uninterrupted):
+    def fail():
+        raise RuntimeError("cosmic ray")
+
+    with monkeypatch.context() as patch:
+        stop_after(patch, 17, fail)
+        with pytest.raises(RuntimeError):
+            CliRunner().invoke(cli.app, ["run", "my.py", "--format", "vtu,npz", "--checkpoint", "0"],
+                               catch_exceptions=False)  # fmt: skip
+    assert record("out/my")["status"] == "failed" and "cosmic ray" in record("out/my")["error"]
+    call("run", "my.py", "--resume")
+    assert_same("out/my", uninterrupted)
+
+
+def start_and_kill(command, cwd, folder, frame, delay):
+    """Starts a run and kills it some seconds after it has told of a frame; what is left must be whole."""
+    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        told = json.loads(line)
+        if told["event"] == "start" and frame is None or told["event"] == "frame" and told["frame"] >= frame:
+            break
+    threading.Thread(target=process.stdout.read, daemon=True).start()  # so that it never waits for a reader
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(60) == -signal.SIGKILL, "it was done before it could be killed"
+    run = RunFolder(folder)
+    assert run.record()["status"] == "running"
+    for path in sorted(run.frames.glob("*.vtu"))[-3:]:
+        read_cloud(path)
+
+
+def test_killed_twenty_times_at_random_moments_and_resumed(tmp_path, uninterrupted):
+    (tmp_path / "my.py").write_text(SCENE)
+    dice, folder = random.Random(20), tmp_path / "out" / "my"
+    command = [sys.executable, "-m", "pliant", "run", "my.py", "--format", "vtu,npz", "--resume", "--json",
+               "--checkpoint", "0"]  # fmt: skip
+    for _ in range(20):
+        start_and_kill(command, tmp_path, folder, None, dice.uniform(0.0, 0.12))
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=300, stdout=subprocess.DEVNULL)
+    assert_same(folder, uninterrupted)
+    assert not list(folder.rglob("*.part"))
+
+
+@pytest.mark.slow
+def test_six_hundred_frames_killed_ten_times(tmp_path):
+    """The showcase: 20 s of a dam break of ten thousand particles, with pictures, in two ways."""
+    common = [sys.executable, "-m", "pliant", "run", "dam_break", "--seconds", "20", "--size", "320x180", "--json"]
+    whole, killed, dice = tmp_path / "whole", tmp_path / "killed", random.Random(600)
+    subprocess.run([*common, "--out", str(whole)], check=True, stdout=subprocess.DEVNULL)
+    again = [*common, "--out", str(killed), "--resume", "--checkpoint", "2"]
+    for frame in sorted(dice.sample(range(590), 10)):
+        start_and_kill(again, tmp_path, killed, frame, dice.uniform(0.0, 0.5))
+    subprocess.run(again, check=True, stdout=subprocess.DEVNULL)
+    assert len(record(whole)["frames"]) == 601
+    assert_same(whole, killed)
+
+
+def test_a_damaged_last_checkpoint_is_passed_over(call, monkeypatch, uninterrupted):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 14, lambda: os.kill(os.getpid(), signal.SIGINT))
+        call("run", "my.py", "--format", "vtu,npz", "--checkpoint", "0", status=130)
+    newest = max(Path("out/my/checkpoints").iterdir(), key=lambda p: p.name)
+    newest.write_bytes(newest.read_bytes()[:1000])
+    call("run", "my.py", "--resume")
+    assert_same("out/my", uninterrupted)
+
+
+def test_a_longer_run_goes_on_from_a_finished_one(call, uninterrupted):
+    call("run", "my.py", "--format", "vtu,npz", "--seconds", "0.2")
+    assert "finished already" in call("run", "my.py", "--resume")
+    call("run", "my.py", "--resume", "--seconds", "0.5")
+    assert_same("out/my", uninterrupted)
+
+
+def test_resuming_what_has_not_begun_begins_it(call):
+    assert "no checkpoint" in call("run", "my.py", "--resume", "--format", "npz", "--seconds", "0.05")
+    assert record("out/my")["status"] == "finished"
+
+
+@pytest.fixture
+def half(call, monkeypatch):
+    """An interrupted run in out/my."""
+    with monkeypatch.context() as patch:
+        stop_after(patch, 9, lambda: os.kill(os.getpid(), signal.SIGINT))
+        call("run", "my.py", "--format", "npz", status=130)
+    return call
+
+
+def refusal(text):
+    (line,) = text.splitlines()
+    assert line.startswith("pliant: ") and line.endswith((".", "?"))
+    return line
+
+
+def test_an_unfinished_run_is_not_thrown_away_by_mistake(half):
+    before = frames_of("out/my")
+    line = refusal(half("run", "my.py", status=2))
+    assert "unfinished run" in line and "--resume" in line and "--overwrite" in line
+    assert frames_of("out/my") == before
+    half("run", "my.py", "--overwrite", "--format", "npz", "--seconds", "0.05")
+    assert len(record("out/my")["frames"]) == 3
+
+
+@pytest.mark.parametrize(("words", "phrase"), [
+    (["my.py", "--fps", "60"], "fps was 30.0 and cannot become 60.0"),
+    (["my.py", "--set", "height=0.5"], "settings was"),
+    (["my.py", "--format", "vtu"], "formats was 'npz' and cannot become 'vtu'"),
+    (["dam_break", "--out", "out/my"], "holds a run of my, not of dam_break"),
+    ([], "--resume needs the folder of the run (--out), or the scene"),
+    (["--out", "nowhere"], "nowhere is not a run"),
+    (["my.py", "--overwrite"], "exclude each other"),
+])  # fmt: skip
+def test_resume_refuses_what_would_make_another_run(half, words, phrase):
+    assert phrase in refusal(half("run", *words, "--resume", status=2))
+
+
+def test_resume_refuses_a_scene_that_has_changed(half):
+    Path("my.py").write_text(SCENE.replace("pl.Fluid()", "pl.Fluid(density=900)"))
+    line = refusal(half("run", "my.py", "--resume", status=2))
+    assert "belongs to another scene: water.material.density was 1000.0 and is 900" in line
+
+
+def test_resume_without_the_scene_file(half):
+    Path("my.py").unlink()
+    assert "there is no file 'my.py'" in refusal(half("run", "--resume", "--out", "out/my", status=2))
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"frames": 3}', "\x00\x01", '{"scene": "my", "frames": {}}'])
+def test_a_damaged_record_is_told(half, content):
+    Path("out/my/run.json").write_text(content)
+    assert "out/my/run.json is" in refusal(half("run", "--resume", "--out", "out/my", status=2))
+
+
+def test_two_runs_do_not_share_a_folder(call):
+    RunFolder("out/my").prepare()
+    with RunFolder("out/my").locked():
+        assert "another run is writing" in refusal(call("run", "my.py", status=2))
+
+
+# --- disks ------------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_is_a_file(call):
+    Path("busy").write_text("mine")
+    assert "busy is not a folder" in refusal(call("run", "my.py", "--out", "busy", status=2))
+    assert "busy is not a folder" in refusal(call("run", "my.py", "--out", "busy/below", status=2))
+    assert Path("busy").read_text() == "mine"
+
+
+def test_an_unwritable_folder(call):
+    if not Path("/proc/self").exists():
+        pytest.skip("needs a folder that not even root can write to")
+    assert "cannot write into /proc/run" in refusal(call("run", "my.py", "--out", "/proc/run", status=2))
+
+
+def test_a_disk_that_is_too_small_is_told_before_the_run(call, monkeypatch):
+    monkeypatch.setattr(RunFolder, "free_bytes", lambda self: 10_000)
+    line = refusal(call("run", "my.py", "--format", "npz", status=2).splitlines()[-1])
+    assert "of disk" in line and "--out" in line and not list(Path("out/my/frames").iterdir())
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of two hundred kilobytes."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(folder)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mounting a small file system needs root")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_disk_that_fills_up_stops_the_run_cleanly(call, monkeypatch, small_disk, uninterrupted):
+    monkeypatch.setattr(RunFolder, "free_bytes", lambda self: 10**12)
+    text = call("run", "my.py", "--format", "vtu,npz", "--out", small_disk / "run", status=1)
+    assert "No space left on device" in text.splitlines()[-1] and "Traceback" not in text
+    folder = RunFolder(small_disk / "run")
+    clouds = [read_cloud(path) for path in folder.frames.glob("*.npz")]
+    assert 0 < len(clouds) < FRAMES and not list(folder.path.rglob("*.part"))
+    assert folder.latest() is not None
+    subprocess.run(["mount", "-o", "remount,size=50m", str(small_disk)], check=True)
+    call("run", "my.py", "--resume", "--out", small_disk / "run")
+    assert_same(small_disk / "run", uninterrupted)
+
+
+# --- the writer -------------------------------------------------------------------------------------
+
+
+def test_the_writer_keeps_order_and_works_beside():
+    done, gate = [], threading.Event()
+    writer = Writer()
+    writer(gate.wait)
+    writer(lambda: done.append(1))
+    writer(lambda: done.append(2))
+    assert done == []
+    gate.set()
+    writer.finish()
+    assert done == [1, 2]
+
+
+def test_after_a_failure_the_writer_does_nothing_more():
+    done = []
+
+    def fail():
+        raise pl.PliantError("cannot write it")
+
+    writer = Writer()
+    writer(fail)
+    while writer._error is None:
+        time.sleep(0.001)
+    with pytest.raises(pl.PliantError, match="cannot write it"):
+        writer(lambda: done.append(1))
+    with pytest.raises(pl.PliantError, match="cannot write it"):
+        writer.finish()
+    assert done == []
