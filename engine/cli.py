@@ -265,12 +265,13 @@ def render(
     out: Annotated[Path | None, typer.Option(help="Folder of the pictures; RUN/frames if not given.")] = None,
     video: Annotated[bool, typer.Option(help="Make an mp4 of the pictures.")] = True,
     fps: Annotated[float | None, typer.Option(help="Of the video; real time if not given.")] = None,
+    sheet: Annotated[bool, typer.Option("--sheet", help="Make sheet.png too: nine small pictures in one.")] = False,
     workers: Annotated[int | None, typer.Option(help="Processes that draw side by side.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Draws pictures and a video from the files of a run, without simulating again."""
     from pliant.export import pick_frames
-    from pliant.pictures import SCENES_OWN, draw_run, film
+    from pliant.pictures import SCENES_OWN, contact_sheet, draw_run, film
 
     with reporting(quiet):
         view = SCENES_OWN if camera is None else read_camera(camera)
@@ -282,8 +283,12 @@ def render(
             pictures = draw_run(folder, indices, out or folder.frames, changes, width_height, view, workers,
                                 lambda done, total: advance())  # fmt: skip
         say(f"pictures: {pictures[0]}" + (f" to {pictures[-1].name}" if len(pictures) > 1 else ""))
+        if sheet:
+            path = (out or folder.path) / "sheet.png"
+            contact_sheet(path, pictures)
+            say(f"sheet:    {path}")
         if video and len(pictures) > 1:
-            path = out / "video.mp4" if out else folder.video
+            path = (out or folder.path) / folder.video.name
             film(path, pictures, record, rate, indices[1] - indices[0])
             say(f"video:    {path}")
 

@@ -5,9 +5,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from PIL import Image
+
 from pliant.errors import PliantError
 from pliant.film import draw_frames
 from pliant.folder import RunFolder
+from pliant.io.png import write_png
 from pliant.io.video import FASTEST, SLOWEST, write_video
 from pliant.render import Look
 
@@ -55,3 +59,15 @@ def film(
     """A video of pictures of a run, in real time unless `fps` is given. `stride` is 10 if it is every tenth frame."""
     write_video(path, pictures, fps or min(max(record["fps"] / stride, SLOWEST), FASTEST))
 
+
+def contact_sheet(path: Path, pictures: Sequence[Path], columns: int = 3, rows: int = 3, width: int = 1920) -> None:
+    """One picture of `columns` x `rows` small ones, spread evenly over these; `width` is its own [pixels]."""
+    chosen = [pictures[k] for k in sorted(set(np.linspace(0, len(pictures) - 1, columns * rows).round().astype(int)))]
+    columns = min(columns, len(chosen))
+    images = [Image.open(picture).convert("RGB") for picture in chosen]
+    small = width // columns, round(width / columns * images[0].height / images[0].width)
+    sheet = Image.new("RGB", (small[0] * columns, small[1] * -(-len(images) // columns)), "white")
+    for k, image in enumerate(images):
+        row, column = divmod(k, columns)
+        sheet.paste(image.resize(small, Image.Resampling.LANCZOS), (small[0] * column, small[1] * row))
+    write_png(path, np.asarray(sheet))

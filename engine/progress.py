@@ -17,7 +17,7 @@ from pliant.console import console
 from pliant.stats import Stats
 
 BAR_WIDTH = 20  # characters
-OTHERS = ("frames", "drawing", "checkpoints", "waiting for files", "whole-run files")  # what a run does beside steps
+OTHERS = ("frames", "checkpoints", "waiting for files", "whole-run files")  # what a run does beside steps
 PLAIN_SECONDS = 10.0  # where there is no terminal, a line of progress comes no more often than this
 
 

@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from pliant import checkpoint
 from pliant.checkpoint import Checkpoint
 from pliant.console import console
@@ -20,8 +18,9 @@ from pliant.errors import PliantError, SimulationError
 from pliant.export import export_usd
 from pliant.folder import KEPT, RunFolder
 from pliant.frames import PARTICLE_FORMATS, SERIES, Frame, Series, frame_file, write_frame
-from pliant.io.png import write_png
+from pliant.io.data import Snapshot
 from pliant.io.usd_types import missing_usd
+from pliant.painter import Painter
 from pliant.pictures import draw_run, film
 from pliant.plan import Plan, first_record, frame_record
 from pliant.progress import Teller, interruptible, stage_table
@@ -31,7 +30,6 @@ from pliant.stage import Stage
 from pliant.writer import Writer
 
 RECORD_SECONDS = 2.0  # run.json is written anew no more often than this, but before each checkpoint
-PNG_LEVEL = 3  # zlib's: a picture that takes as long to pack as to draw would hold the simulation up
 BYTES = {"vtu": 57, "npz": 40, "ply": 40, "bgeo": 44, "usd": 44}  # of a particle in a frame, with the usual fields
 BYTES_PER_PIXEL = 1  # of a picture
 ENDS = {"finished": "Finished", "interrupted": "Interrupted", "failed": "Stopped",
@@ -55,6 +53,7 @@ class Run:
         self.sim: Any = None
         self.stage: Stage
         self.writer: Writer
+        self.painter: Painter | None = None
         self._begun = time.perf_counter()
         self._last_record = self._last_checkpoint = 0.0  # when they were handed in last [s]
 
@@ -169,6 +168,8 @@ class Run:
     def _carry_out(self) -> None:
         self._begun -= self.record["frames"][-1]["wall_seconds"] if self.record["frames"] else 0.0
         start, self.writer = time.perf_counter(), Writer()
+        if "png" in self.formats and not self.draws_later:
+            self.painter = Painter(self.stage, self.folder.frames, self.stage.look or Look(), self.plan.size)
         try:
             self._simulate()
             self.writer.finish()
@@ -189,6 +190,8 @@ class Run:
         finally:
             with contextlib.suppress(PliantError):  # what failed has been said already
                 self.writer.finish()
+            if self.painter is not None:
+                self.painter.close()
             self._end(time.perf_counter() - start)
 
     def _simulate(self) -> None:
@@ -233,20 +236,18 @@ class Run:
     # --- keeping ---
 
     def _keep(self, frame: Frame) -> None:
-        """Hands a frame to the writer; what is drawn is drawn here, because Taichi has one thread."""
+        """Hands a frame to the writer."""
         start = time.perf_counter()
         snapshot, stats = frame.snapshot(), self.sim.stats
         poses = {name: pose.tolist() for name, pose in snapshot.poses.items()}
         entry = frame_record(frame, stats) | {"wall_seconds": round(self._wall(), 3), "poses": poses}
         self.record["frames"].append(entry)
         self._spend("frames", time.perf_counter() - start)
-        image = self._draw(snapshot) if "png" in self.formats and not self.draws_later else None
         frames, formats, stage, series = self.folder.frames, self.formats, self.stage, self.series
 
         def write() -> None:
             write_frame(frames, snapshot, formats, stage, series)
-            if image is not None:
-                write_png(frames / frame_file("frame", snapshot.index, "png"), image, PNG_LEVEL)
+            self._draw(snapshot)
 
         self.writer(write)
         now = time.perf_counter()
@@ -256,11 +257,17 @@ class Run:
             self._keep_record()
         self.tell.frame(frame.index, stats, entry)
 
-    def _draw(self, snapshot: Any) -> np.ndarray:
-        start, (width, height) = time.perf_counter(), self.plan.size
-        image = self.sim.canvas.renderer(width, height).render(self.stage.picture(snapshot, aspect=width / height))
-        self._spend("drawing", time.perf_counter() - start)
-        return image
+    def _draw(self, snapshot: Snapshot) -> None:
+        """Draws a frame, in the writer's thread. No run ends for want of a picture: its files can be drawn later."""
+        if self.painter is None:
+            return
+        try:
+            self.painter.draw(snapshot)
+        except PliantError as error:
+            self.painter = None
+            sentence = f"No more pictures are drawn: {error}"
+            self.record["notes"].append(sentence)
+            self.tell.say(sentence)
 
     def _keep_record(self) -> None:
         self._last_record = time.perf_counter()

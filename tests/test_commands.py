@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 import pliant as pl
@@ -169,8 +170,10 @@ def test_a_script_writes_any_format(tmp_path):
 @needs_vulkan
 def test_render_draws_from_files_and_makes_a_video(copy):
     imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="imageio-ffmpeg is not installed")
-    text = call("render", copy, "--size", "160x90", "--look", "color=pressure", "--look", "bar=yes")
+    text = call("render", copy, "--size", "160x90", "--look", "color=pressure", "--look", "bar=yes", "--sheet")
     assert "video.mp4" in text
+    with Image.open(copy / "sheet.png") as sheet:
+        assert sheet.size == (1920, 720)  # two rows of three
     assert sorted(p.name for p in (copy / "frames").glob("*.png")) == [f"frame_{k:04d}.png" for k in range(4)]
     frames = imageio_ffmpeg.read_frames(str(copy / "video.mp4"))
     about = next(frames)

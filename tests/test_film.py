@@ -1,12 +1,13 @@
 """Films: frames drawn by worker processes are those drawn here, and videos hold every one of them."""
 
 import os
+import signal
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from pliant import film
+from pliant import film, painter
 from pliant.errors import PliantError
 from pliant.film import draw_frames, settle
 from pliant.io.data import Cloud, Snapshot, TriMesh
@@ -64,7 +65,7 @@ def test_workers_draw_what_is_drawn_here(stage, snapshots, tmp_path, drawable):
 
 
 def test_workers_are_replaced(stage, snapshots, tmp_path, drawable, monkeypatch):
-    monkeypatch.setattr(film, "FRAMES_PER_WORKER", 1)
+    monkeypatch.setattr(painter, "FRAMES_PER_WORKER", 1)
     files = draw_frames(stage, snapshots.__getitem__, range(2), tmp_path, Look(supersample=1), (64, 48), 1)
     assert all(read(f).shape == (48, 64, 3) for f in files)
 
@@ -76,6 +77,20 @@ def test_what_goes_wrong_in_a_worker_is_told(stage, snapshots, tmp_path, drawabl
         draw_frames(stage, os._exit, [3], tmp_path, size=SIZE, workers=1)
     with pytest.raises(PliantError, match="cannot be sent to another process"):
         draw_frames(stage, lambda k: snapshots[k], [0], tmp_path, size=SIZE, workers=1)
+
+
+def test_a_painter_draws_beside_and_survives_its_process(stage, snapshots, tmp_path, drawable):
+    one = painter.Painter(stage, tmp_path, Look(supersample=1), (64, 48))
+    one.draw(snapshots[0])
+    os.kill(one._worker.process.pid, signal.SIGKILL)
+    one.draw(snapshots[1])
+    process = one._worker.process
+    one.close()
+    assert not process.is_alive() and sorted(os.listdir(tmp_path)) == ["frame_0000.png", "frame_0001.png"]
+    one._job.folder = tmp_path / "frame_0000.png"  # not a folder
+    with pytest.raises(PliantError, match="frame 2: cannot write"):
+        one.draw(snapshots[2])
+    one.close()
 
 
 @pytest.mark.parametrize("wrong", [{"workers": 0}, {"size": (0, 9)}, {"size": (99999, 9)}, {"look": Look(shadow=7)}])
