@@ -16,7 +16,7 @@ from pliant.scene import Scene
 
 Arrays = dict[str, np.ndarray]
 SHOWN = ("camera", "lights", "look")  # of a scene: how it is drawn, which changes nothing that happens in it
-BODY = ("name", "shape", "material", "velocity", "colors", "pivot")
+BODY = ("name", "shape", "material", "velocity", "colors", "shown", "pivot")
 
 
 def describe(scene: Scene) -> tuple[dict[str, Any], Arrays]:
@@ -56,7 +56,7 @@ def differences(old: dict[str, Any], old_arrays: Arrays, new: dict[str, Any], ne
         return [f"its bodies were {', '.join(names[0])} and are {', '.join(names[1])}"]
     found = _unlike("", old["settings"], new["settings"], old_arrays, new_arrays)
     for name, was, now in zip(names[0], old["bodies"], new["bodies"], strict=True):
-        was, now = ({k: v for k, v in entry.items() if k != "colors"} for entry in (was, now))
+        was, now = ({k: v for k, v in entry.items() if k not in ("colors", "shown")} for entry in (was, now))
         found += _unlike(name, was, now, old_arrays, new_arrays)
     return found
 

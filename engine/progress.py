@@ -128,9 +128,10 @@ def interruptible(tell: Teller) -> Iterator[Callable[[], int]]:
     if threading.current_thread() is not threading.main_thread():  # signals reach the main thread only
         yield lambda: 0
         return
-    numbers = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
-    heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]  # nohup ignores one
-    before = {number: signal.signal(number, ask) for number in heard}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, ask) for number in numbers}
     try:
         yield lambda: asked[0] if asked else 0
     finally:

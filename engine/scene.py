@@ -78,9 +78,10 @@ class Settings(Options):
 class Body:
     """What `scene.add` returns: the handle of one body."""
 
-    def __init__(self, name: str, shape: Any, material: Any, velocity: Any, colors: str = "water"):
+    def __init__(self, name: str, shape: Any, material: Any, velocity: Any, colors: str = "water", shown: Any = None):
         # as the user gave them: see `problems`
-        self.name, self.shape, self.material, self.velocity, self.colors = name, shape, material, velocity, colors
+        self.name, self.shape, self.material, self.velocity = name, shape, material, velocity
+        self.colors, self.shown = colors, shown
         self.fixed: Any = None
         self.motion: Callable[[float], Any] | None = None
         self.pivot: Any = None
@@ -120,6 +121,10 @@ class Body:
         material = self.material.problems() if isinstance(self.material, Material) else [
             f"the second argument of add must be a material such as pl.Fluid(...), got {self.material!r}"]  # fmt: skip
         found = shape + material
+        if isinstance(self.shown, Shape):
+            found += self.shown.problems()
+        elif self.shown is not None:
+            found.append(f"shown must be a shape such as pl.Mesh(...) or None, got {self.shown!r}")
         if not _is_vector(self.velocity, FASTEST):
             found.append(f"velocity must be three numbers within {FASTEST:g} m/s, got {self.velocity!r}")
         if self.pivot is not None and not _is_vector(self.pivot):
@@ -169,10 +174,11 @@ class Scene:
         self._problems: list[str] = []
 
     def add(self, shape: Shape, material: Material, name: str | None = None, velocity: Any = (0.0, 0.0, 0.0),
-            colors: str = "water", **unknown: Any) -> Body:  # fmt: skip
+            colors: str = "water", shown: Shape | None = None, **unknown: Any) -> Body:  # fmt: skip
         """Adds a body of that shape and material, moving at `velocity` [m/s] at the start.
 
-        `colors` names the colour map in which pictures show the speed of its particles.
+        `colors` names the colour map in which pictures show the speed of its particles. `shown` is the shape of a
+        wall in pictures and exports, if it is not the one that acts: a fine mesh for a coarse one, or a part of it.
         """
         kind = type(material).__name__.lower() if isinstance(material, Material) else "body"
         taken = {body.name for body in self.bodies}
@@ -186,7 +192,7 @@ class Scene:
         self._problems += [f"{name}: add has no " + unknown_name("parameter", k, known)[8:] for k in unknown]
         if colors not in COLOR_MAPS:
             self._problems.append(f"{name}: " + unknown_name("colour map", str(colors), COLOR_MAPS))
-        body = Body(str(name), shape, material, velocity, colors)
+        body = Body(str(name), shape, material, velocity, colors, shown)
         self.bodies.append(body)
         return body
 

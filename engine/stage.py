@@ -88,10 +88,11 @@ class Stage:
         scene, walls, corners = sim.scene, [], []
         for wall in sim.world.walls.walls:
             body = next(b for b in scene.bodies if b.name == wall.name)
-            bounds = body.shape.bounds()
+            shape = body.shown or body.shape
+            bounds = shape.bounds()
             if np.isfinite(bounds).all():  # an infinite plane has neither triangles nor an outline
-                walls.append(StageWall(body.name, body.shape.outline(), None, bool(body.material.inside_out),
-                                       shape=body.shape))  # fmt: skip
+                inside_out = bool(body.material.inside_out)
+                walls.append(StageWall(body.name, shape.outline(), None, inside_out, shape=shape))
                 corners.append(bounds)
         corners += [np.array([f.x.min(axis=0), f.x.max(axis=0)]) for f in sim.fillings]
         extent = np.array([np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)])

@@ -9,10 +9,10 @@ LENGTH, WIDTH = 4.0, 0.6  # of the flume in front of the paddle [m]
 FOOT, SLOPE = 2.2, 0.32  # where the beach begins [m] and how steep it is
 
 
-def wedge(x0: float, x1: float, height: float, width: float) -> pl.Mesh:
-    """A triangular prism that rises from nothing at x0 to `height` at x1; it reaches a little into floor and walls."""
-    sides = [-0.05, width + 0.05]
-    profile = [(x0 - 0.1 / SLOPE, -0.1), (x1 + 0.1, -0.1), (x1 + 0.1, height + 0.1 * SLOPE)]
+def wedge(x0: float, x1: float, height: float, width: float, more: float) -> pl.Mesh:
+    """A triangular prism that rises from nothing at x0 to `height` at x1; it reaches by `more` into floor and walls."""
+    sides = [-more, width + more]
+    profile = [(x0 - more / SLOPE, -more), (x1 + more, -more), (x1 + more, height + more * SLOPE)]
     vertices = [(x, y, z) for z in sides for x, y in profile]
     faces = [(0, 2, 1), (3, 4, 5), (0, 1, 4), (0, 4, 3), (1, 2, 5), (1, 5, 4), (2, 0, 3), (2, 3, 5)]
     return pl.Mesh((np.array(vertices), np.array(faces)))
@@ -26,7 +26,8 @@ def build(radius: float = 0.02, stroke: float = 0.18, period: float = 1.4, depth
     scene = pl.Scene(particle_radius=radius)
     tank = pl.Box(size=(LENGTH + 0.4, 1.0, WIDTH), center=(LENGTH / 2 - 0.2, 0.5, WIDTH / 2))
     scene.add(tank, pl.Boundary(inside_out=True), name="flume")
-    scene.add(wedge(FOOT, LENGTH, SLOPE * (LENGTH - FOOT), WIDTH), pl.Boundary(), name="beach")
+    beach = (FOOT, LENGTH, SLOPE * (LENGTH - FOOT), WIDTH)
+    scene.add(wedge(*beach, more=0.1), pl.Boundary(), name="beach", shown=wedge(*beach, more=0.0))
     plate = pl.Box(size=(0.1, 0.9, WIDTH), center=(-0.05, 0.45, WIDTH / 2))
     omega = 2 * np.pi / period
     paddle = scene.add(plate, pl.Boundary(no_slip=False), name="paddle")

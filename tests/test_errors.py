@@ -295,6 +295,12 @@ def test_a_camera_is_a_camera():
     has(only(scene), "camera must be a pl.Camera, pl.Orbit or pl.CameraPath or None, got (1, 2, 3)")
 
 
+def test_what_is_shown_is_a_shape():
+    scene, _ = filled()
+    scene.add(pl.Sphere(radius=0.1), pl.Boundary(), name="rock", shown="rock.obj")
+    has(only(scene), "rock: shown must be a shape such as pl.Mesh(...) or None, got 'rock.obj'")
+
+
 @pytest.mark.parametrize(("name", "value", "told"), [
     ("camera", pl.Camera((0, 0, 0), (0, 0, 0)), "Camera: position and target must differ"),
     ("camera", pl.Camera((0, 0, "z"), (0, 0, 0)), "Camera: position must be three finite numbers"),
