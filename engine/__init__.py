@@ -7,6 +7,8 @@ if __name__ != "pliant":
 
 os.environ.setdefault("ENABLE_TAICHI_HEADER_PRINT", "0")  # before Taichi is imported: nobody asked for its banner
 
+os.environ.setdefault("HOME", os.path.expanduser("~"))  # Taichi's cache aborts without one; services often have none
+
 from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.frames import Frame
 from pliant.geometry import Box, Capsule, Cylinder, Mesh, Plane, Shape, Sphere, Torus

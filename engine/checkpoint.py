@@ -19,7 +19,7 @@ import numpy as np
 from pliant import description
 from pliant.assembly import Filling
 from pliant.errors import PliantError, SceneError
-from pliant.io.files import atomic_write
+from pliant.io.files import atomic_write, checked_path
 from pliant.particles import KINDS
 from pliant.scene import Scene
 from pliant.solvers.pressure.base import Outcome
@@ -45,6 +45,8 @@ class Checkpoint:
 
     def live_scene(self, given: Scene | None) -> Scene:
         """The scene to go on with: the given one if it is the same, else the one in the file."""
+        if given is not None and not isinstance(given, Scene):
+            raise PliantError(f"scene must be a pl.Scene, got {given!r}")
         if given is None:
             if self.scene["functions"]:
                 lost = " and ".join(self.scene["functions"])
@@ -81,10 +83,11 @@ class Checkpoint:
 # --- file -------------------------------------------------------------------------------------------
 
 
-def capture(sim: Any) -> Callable[[str | os.PathLike], None]:
-    """Copies the state now; the function returned writes it to a path, at any time and in any thread."""
+def capture(sim: Any, more: dict[str, Any] | None = None) -> Callable[[str | os.PathLike], None]:
+    """Copies the state now; the function returned writes it to a path, at any time and in any thread. `more` are plain
+    values for whoever reads the file."""
     tree, arrays = description.describe(sim.scene)
-    state = _state(sim)
+    state = _state(sim) | {"more": more or {}}
     arrays |= {f"particles/{name}": sim.world.particles.numpy(name) for name in sim.world.particles.saved}
 
     def save(path: str | os.PathLike) -> None:
@@ -99,7 +102,7 @@ def capture(sim: Any) -> Callable[[str | os.PathLike], None]:
 
 def read(path: str | os.PathLike) -> Checkpoint:
     """The checkpoint in a file; one that is damaged, foreign or newer is refused in a sentence."""
-    path = Path(path)
+    path = checked_path(path)
     with _refusing(path):
         with np.load(path, allow_pickle=False) as file:
             if HEADER not in file:

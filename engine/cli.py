@@ -8,7 +8,9 @@ import contextlib
 import importlib
 import inspect
 import math
+import os
 import random
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +26,7 @@ from pliant.console import console
 from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
 from pliant.folder import RunFolder
 from pliant.frames import FORMATS, USUAL, check_formats
+from pliant.io.video import FASTEST, SLOWEST
 from pliant.plan import Plan
 from pliant.progress import say
 from pliant.render import Camera, Look, Orbit
@@ -31,9 +34,10 @@ from pliant.run import Run
 from pliant.sources import SceneSource, find_scene, make_scene, parse_value, read_options, scene_names
 
 SHOWCASE = "dam_break"  # what `pliant run` shows when no scene is named
-SHOWCASE_OPTIONS = {"radius": 0.0125}
+SHOWCASE_SETTINGS = ["radius=0.0125"]
 FPS, SIZE, SEED = 30.0, "1280x720", 0
 SMALLEST, LARGEST = 16, 7680  # sides of a picture [pixels]; 7680 is 8K
+SHORTEST, LONGEST, MOST_FRAMES = 1e-6, 1e6, 10**7  # of a run, in seconds and frames
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=pliant.__doc__)
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -49,6 +53,11 @@ Range = Annotated[str, typer.Option("--frames", help="Which: 12, 0:100, 100: or 
 
 def main() -> None:
     """Entry point of the command `pliant`."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        _complain("the current folder does not exist any more; go to another one.")
+        sys.exit(2)
     app(prog_name="pliant")
 
 
@@ -191,28 +200,35 @@ def run(
             raise PliantError("--resume and --overwrite exclude each other: go on with the run, or throw it away")
         if not math.isfinite(checkpoint) or checkpoint < 0:
             raise PliantError(f"--checkpoint must be a number of seconds, 0 or more, got {checkpoint!r}")
-        source, given = _recorded(scene, out, given) if resume else (find_scene(scene or SHOWCASE), given)
-        preset = {} if scene or resume else SHOWCASE_OPTIONS
-        plan = _plan(source, given, preset, out or Path("out") / source.name)
-        plan.checkpoint_seconds = checkpoint
-        with source.blamed("during the run", SimulationError):
-            status = Run(plan, resume, overwrite, as_json)()
+        stream = sys.stdout if as_json else None
+        with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # scenes may print
+            if resume:
+                source, given = _recorded(scene, out, given)
+            else:
+                source = find_scene(scene or SHOWCASE)
+                given["settings"] = [*([] if scene else SHOWCASE_SETTINGS), *(settings or [])]
+            plan = _plan(source, given, out or Path("out") / source.name)
+            plan.checkpoint_seconds = checkpoint
+            with source.blamed("during the run", SimulationError):
+                status = Run(plan, resume, overwrite, stream)()
     raise typer.Exit(status)
 
 
-def _plan(source: SceneSource, given: dict[str, Any], preset: dict[str, Any], folder: Path) -> Plan:
+def _plan(source: SceneSource, given: dict[str, Any], folder: Path) -> Plan:
     """What to do, from what was given on the command line (None where nothing was)."""
     chosen: dict[str, Any] = {
         "fps": FPS, "formats": ",".join(USUAL), "settings": [], "size": SIZE, "look": [], "seed": SEED,
         "seconds": source.seconds, "video": False,
     }  # fmt: skip
     chosen |= {name: value for name, value in given.items() if value is not None}
-    options = read_options(source, chosen["settings"], preset)
+    options = read_options(source, chosen["settings"])
     length = _positive("--seconds", chosen["seconds"], "seconds")
+    if not SHORTEST <= length <= LONGEST:
+        raise PliantError(f"--seconds must lie between {SHORTEST:g} and {LONGEST:g}, got {length:g}")
     rate = max(_positive("--fps", chosen["fps"], "frames per second"), 1 / length)  # at least a first and a last frame
-    formats = check_formats(chosen["formats"])
-    if chosen["video"] and "png" not in formats:
-        formats = (*formats, "png")
+    if length * rate > MOST_FRAMES:
+        raise PliantError(f"{length * rate:.3g} frames are too many; choose a lower --fps or fewer --seconds")
+    formats = _formats(chosen["formats"], chosen["video"])
     if not 0 <= chosen["seed"] < 2**32:
         raise PliantError(f"--seed must be a whole number from 0 to {2**32 - 1}, got {chosen['seed']}")
     size, look = read_size(chosen["size"]), read_look(chosen["look"])
@@ -222,9 +238,14 @@ def _plan(source: SceneSource, given: dict[str, Any], preset: dict[str, Any], fo
     if look:
         base = scene.look.values() if isinstance(scene.look, Look) else {}
         scene.look = Look(**(base | look))
-    return Plan(name=source.name, given=source.given, scene=scene, options=options, seconds=length, fps=rate,
-                folder=folder, formats=formats, size=size, look=look, video=chosen["video"],
+    return Plan(name=source.name, given=source.given, scene=scene, settings=chosen["settings"], options=options,
+                seconds=length, fps=rate, folder=folder, formats=formats, size=size, look=look, video=chosen["video"],
                 seed=chosen["seed"])  # fmt: skip
+
+
+def _formats(text: str, video: bool) -> tuple[str, ...]:
+    """The formats named, and pictures if a video is to be made of them."""
+    return tuple(dict.fromkeys((*check_formats(text), *(["png"] if video else []))))
 
 
 def _recorded(scene: str | None, out: Path | None, given: dict[str, Any]) -> tuple[SceneSource, dict[str, Any]]:
@@ -238,19 +259,33 @@ def _recorded(scene: str | None, out: Path | None, given: dict[str, Any]) -> tup
     record = folder.record()
     if source and source.name != record["scene"]:
         raise PliantError(f"{folder.path} holds a run of {record['scene']}, not of {source.name}")
-    source = source or find_scene(record["given"])
-    old = Plan(record["scene"], record["given"], None, record["options"], record["seconds"],  # type: ignore[arg-type]
-               record["fps"], folder.path, tuple(record["formats"]), tuple(record["size"]), record["look"])  # fmt: skip
+    source = source or _recorded_scene(record)
     kept = {"seconds": record["seconds"], "fps": record["fps"], "formats": ",".join(record["asked_formats"]),
-            "settings": old.settings, "size": "{}x{}".format(*record["size"]), "look": old.looks,
-            "seed": record["seed"], "video": record["video"]}  # fmt: skip
+            "settings": record["settings"], "size": "{}x{}".format(*record["size"]),
+            "look": [f"{name}={value}" for name, value in record["look"].items()], "seed": record.get("seed", SEED),
+            "video": bool(record.get("video"))}  # fmt: skip
+    meant: dict[str, Callable[[Any], Any]] = {
+        "formats": lambda text: set(_formats(text, kept["video"])), "size": read_size, "look": read_look,
+        "settings": lambda texts: repr(read_options(source, texts)),
+    }  # fmt: skip
     for name, value in given.items():
-        if value is not None and name != "seconds" and value != kept[name]:
+        meaning = meant.get(name, lambda same: same)
+        if value is not None and name != "seconds" and meaning(value) != meaning(kept[name]):
             raise PliantError(f"a resumed run keeps its choices: {name} was {kept[name]!r} and cannot become "
                               f"{value!r}; leave it out, or start a new run in another folder")  # fmt: skip
     if given["seconds"] is not None:
         kept["seconds"] = given["seconds"]
     return source, kept
+
+
+def _recorded_scene(record: dict[str, Any]) -> SceneSource:
+    """The scene of a run by the name it was given, or, from another folder, by its file."""
+    try:
+        return find_scene(record["given"])
+    except PliantError:
+        if record["given"].endswith(".py") and Path(record.get("source") or "").is_file():
+            return find_scene(record["source"])
+        raise
 
 
 @app.command()
@@ -275,7 +310,8 @@ def render(
 
     with reporting(quiet):
         view = SCENES_OWN if camera is None else read_camera(camera)
-        rate = None if fps is None else _positive("--fps", fps, "frames per second")
+        if fps is not None and not SLOWEST <= fps <= FASTEST:
+            raise PliantError(f"--fps must lie between {SLOWEST:g} and {FASTEST:g}, got {fps:g}")
         width_height, changes, folder = read_size(size), read_look(look or []), RunFolder(run)
         record = folder.record()
         indices = pick_frames(frames, record)
@@ -289,7 +325,7 @@ def render(
             say(f"sheet:    {path}")
         if video and len(pictures) > 1:
             path = (out or folder.path) / folder.video.name
-            film(path, pictures, record, rate, indices[1] - indices[0])
+            film(path, pictures, record, fps, abs(indices[1] - indices[0]))
             say(f"video:    {path}")
 
 

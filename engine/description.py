@@ -68,10 +68,10 @@ def _plain(value: Any, arrays: Arrays) -> Any:
         return float(value)  # without what a subclass may add
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and value.dtype != object:
         arrays[name := f"scene/{len(arrays)}"] = value
         return {"array": name}
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, (tuple, list, np.ndarray)):
         return [_plain(item, arrays) for item in value]
     if isinstance(value, Options):
         values = value.values()
@@ -79,7 +79,8 @@ def _plain(value: Any, arrays: Arrays) -> Any:
         values = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     else:
         raise PliantError(f"{value!r} cannot be saved; a scene may hold numbers, text, arrays, shapes and materials")
-    return {"class": type(value).__name__, "values": {name: _plain(v, arrays) for name, v in values.items()}}
+    plain = {name: _plain(v, arrays) for name, v in values.items()}
+    return {"class": type(value).__name__, "module": type(value).__module__, "values": plain}
 
 
 def _live(value: Any, arrays: Arrays) -> Any:
@@ -89,20 +90,20 @@ def _live(value: Any, arrays: Arrays) -> Any:
         return value
     if "array" in value:
         return arrays[value["array"]]
-    made = _class(value["class"])
+    made = _class(value["class"], value["module"])
     return made(**{name: _live(v, arrays) for name, v in value["values"].items()})
 
 
-def _class(name: str) -> Any:
-    known: dict[str, Any] = {name: getattr(render, name) for name in render.__all__}
-    waiting = [Options]
+def _class(name: str, module: str) -> Any:
+    waiting: list[Any] = [Options, *(getattr(render, shown) for shown in render.__all__)]
     while waiting:
-        for subclass in waiting.pop().__subclasses__():
-            known[subclass.__name__] = subclass
-            waiting.append(subclass)
-    if name not in known:
-        raise PliantError(f"it was saved with a class {name!r} that this program does not define; pass the scene too")
-    return known[name]
+        known = waiting.pop()
+        if getattr(known, "__name__", "") == name and known.__module__ == module:
+            return known
+        if isinstance(known, type):
+            waiting += known.__subclasses__()
+    raise PliantError(f"it was saved with a class {name!r} of {module}, which this program does not have; pass the "
+                      "scene too: pl.load(path, scene=scene)")  # fmt: skip
 
 
 def _unlike(where: str, was: Any, now: Any, old_arrays: Arrays, new_arrays: Arrays) -> list[str]:

@@ -31,6 +31,8 @@ def export(
     record, stage, series = run.record(), run.stage(), Series()
     if surface and not set(formats) & {*MESH_FORMATS, "usd"}:
         raise PliantError(f"surfaces need a format that holds meshes: {', '.join((*MESH_FORMATS, 'usd'))}")
+    if out.resolve() == run.frames.resolve():
+        raise PliantError(f"{out} holds the frames of the run itself; choose another folder with --out")
     if "usd" in formats and (missing := missing_usd()):
         raise PliantError(f"no USD file can be written: {missing}")
     each = tuple(name for name in formats if name != "usd")

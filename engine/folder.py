@@ -9,6 +9,7 @@
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -30,9 +31,13 @@ from pliant.frames import PARTICLE_FORMATS, frame_file
 from pliant.io import read_cloud
 from pliant.io.data import Snapshot
 from pliant.io.files import atomic_write
+from pliant.io.plain import as_json
 from pliant.stage import Stage
 
 RECORD = "run.json"
+KEYS: dict[str, Any] = {"scene": str, "given": str, "settings": list, "seconds": (int, float), "fps": (int, float),
+                        "formats": list, "asked_formats": list, "size": list, "look": dict, "particles": dict,
+                        "frames": list}  # fmt: skip
 CHECKPOINT = re.compile(r"frame_(\d+)_step_(\d+)\.npz")
 KEPT = 2  # checkpoints: the last one, and the one before in case that one is damaged
 
@@ -59,8 +64,13 @@ class RunFolder:
             raise PliantError(f"cannot read {self.record_file}: {error.strerror or error}") from error
         except ValueError as error:
             raise PliantError(f"{self.record_file} is damaged: {error}") from error
-        if not isinstance(record, dict) or not isinstance(record.get("frames"), list) or "scene" not in record:
+        if not isinstance(record, dict) or "scene" not in record:
             raise PliantError(f"{self.record_file} is not the record of a run of Pliant")
+        for name, kind in KEYS.items():
+            if not isinstance(record.get(name), kind):
+                raise PliantError(f"{self.record_file} is not whole: it lacks a proper {name!r}")
+        if not all(isinstance(f, dict) and isinstance(f.get("frame"), int) and "time" in f for f in record["frames"]):
+            raise PliantError(f"{self.record_file} is not whole: some of its frames lack their number or time")
         return record
 
     def stage(self) -> Stage:
@@ -82,10 +92,16 @@ class RunFolder:
         return Snapshot(index, entry["time"], clouds, poses)
 
     def latest(self) -> tuple[int, Checkpoint] | None:
-        """The last whole checkpoint and the last frame before it. Damaged ones are passed over."""
+        """The last whole checkpoint and the last frame before it, or None if there is no checkpoint at all. A damaged
+        one is passed over if there is one before it."""
+        first: PliantError | None = None
         for path in reversed(self._checkpoints()):
-            with contextlib.suppress(PliantError):
+            try:
                 return int(path.name.split("_")[1]), checkpoint.read(path)
+            except PliantError as error:
+                first = first or error
+        if first is not None:
+            raise first
         return None
 
     def _checkpoints(self) -> list[Path]:
@@ -110,21 +126,26 @@ class RunFolder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keeps a second run out of the folder. The lock goes with the process, however that ends."""
-        with open(self.log, "a") as file:
-            if fcntl is not None:
-                try:
+        with contextlib.ExitStack() as stack:
+            try:
+                file = stack.enter_context(open(self.log, "a"))
+            except OSError as error:
+                raise PliantError(f"cannot write {self.log}: {error.strerror}") from error
+            try:
+                if fcntl is not None:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError:
-                    raise PliantError(f"another run is writing into {self.path}; wait for it, or choose another folder "
-                                      "with --out") from None  # fmt: skip
+            except OSError:
+                raise PliantError(f"another run is writing into {self.path}; wait for it, or choose another folder "
+                                  "with --out") from None  # fmt: skip
             yield
 
     def write_record(self, record: dict[str, Any]) -> None:
         with atomic_write(self.record_file, durable=True) as file:
-            file.write((json.dumps(record, indent=1, default=_plain) + "\n").encode())
+            file.write((as_json(record, indent=1) + "\n").encode())
 
     def add_checkpoint(self, frame: int, step: int, save: Any) -> None:
         """Writes a checkpoint and lets go of the oldest ones."""
+        os.sync()  # the frames that it stands for, before itself
         save(self.checkpoints / f"frame_{frame:04d}_step_{step:06d}.npz")
         for path in self._checkpoints()[:-KEPT]:
             path.unlink(missing_ok=True)
@@ -147,14 +168,10 @@ class RunFolder:
     def sweep(self) -> None:
         """Removes half-written files that a killed process left."""
         for folder in (self.path, self.frames, self.checkpoints):
-            for path in folder.glob(".*.part"):
+            for path in folder.glob(".*.part*"):
                 with contextlib.suppress(OSError):
                     path.unlink()
 
     def free_bytes(self) -> int:
         return shutil.disk_usage(self.path).free
 
-
-def _plain(value: Any) -> Any:
-    """What JSON does not know: NumPy numbers and arrays as numbers and lists, anything else as its text."""
-    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else str(value)

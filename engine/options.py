@@ -76,7 +76,9 @@ class Rule:
             array = np.asarray(value, dtype=float)
         except (TypeError, ValueError):
             return f"{name} must be {wanted}, got {value!r}"
-        if array.shape != shape or np.asarray(value).dtype.kind not in "iufO":  # text and booleans are no numbers
+        plain = np.asarray(value, dtype=object).ravel().tolist()  # text, booleans and fractions are no numbers here
+        numbers = all(isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for v in plain)
+        if array.shape != shape or not numbers:
             return f"{name} must be {wanted}, got {value!r}"
         if np.isnan(array).any():
             return f"{name} must be {wanted}, got {value!r} (not a number)"

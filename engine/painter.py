@@ -66,7 +66,7 @@ class Worker:
         self.connection, other = context.Pipe()
         self.process = context.Process(target=_work, args=(other, self.job), daemon=True)
         try:
-            with _no_main():
+            with _no_main(), _deaf():
                 self.process.start()
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             self.connection.close()
@@ -158,6 +158,19 @@ def _no_main() -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that are started here never hear of Ctrl-C, not even while they import: their parent ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(connection: Connection, job: Job) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import platform
+import random
 import shlex
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import taichi as ti
 
 import pliant
 from pliant.frames import Frame
+from pliant.io.plain import plain
 from pliant.scene import Scene
 from pliant.stats import Stats
 
@@ -24,7 +26,8 @@ class Plan:
     name: str
     given: str  # how the command line called the scene: its name or its file
     scene: Scene
-    options: dict[str, Any]  # of the scene's build()
+    settings: list[str]  # options of the scene's build() that were set, as texts name=value
+    options: dict[str, Any]  # all of them
     seconds: float
     fps: float
     folder: Path
@@ -39,11 +42,6 @@ class Plan:
     def frames(self) -> int:
         """How many frames follow the first."""
         return max(round(self.seconds * self.fps), 1)
-
-    @property
-    def settings(self) -> list[str]:
-        """The options as `--set` takes them."""
-        return [f"{name}={_as_text(value)}" for name, value in self.options.items() if value is not None]
 
     @property
     def looks(self) -> list[str]:
@@ -75,7 +73,8 @@ def first_record(plan: Plan) -> dict[str, Any]:
     versions = {"pliant": pliant.__version__, "taichi": ".".join(map(str, ti.__version__)), "numpy": np.__version__,
                 "python": platform.python_version()}  # fmt: skip
     return {
-        "scene": plan.name, "given": plan.given, "source_sha256": _hash(plan.scene.source), "options": plan.options,
+        "scene": plan.name, "given": plan.given, "source_sha256": _hash(plan.scene.source), "source": plan.scene.source,
+        "settings": plan.settings, "options": plan.options,
         "seconds": plan.seconds, "fps": plan.fps, "seed": plan.seed, "asked_formats": list(plan.formats),
         "formats": list(plan.formats), "size": list(plan.size), "look": plan.look, "video": plan.video,
         "command": plan.command, "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "versions": versions,
@@ -101,3 +100,19 @@ def frame_record(frame: Frame, stats: Stats) -> dict[str, Any]:
         "potential_energy": stats.potential_energy, "energy": stats.energy, "momentum": stats.momentum.tolist(),
         "angular_momentum": stats.angular_momentum.tolist(),
     }  # fmt: skip
+
+
+def dice() -> dict[str, Any]:
+    """Where the random numbers of `random` and of NumPy are, which scenes may draw while they run."""
+    kind, state, gauss = random.getstate()
+    numpy = np.random.get_state(legacy=False)
+    return {"python": [kind, list(state), gauss], "numpy": plain(numpy)}
+
+
+def restore_dice(saved: dict[str, Any]) -> None:
+    """Goes on with the random numbers from there."""
+    kind, state, gauss = saved["python"]
+    random.setstate((kind, tuple(state), gauss))
+    numpy = saved["numpy"]
+    numpy["state"]["key"] = np.array(numpy["state"]["key"], np.uint32)
+    np.random.set_state(numpy)

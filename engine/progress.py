@@ -1,9 +1,7 @@
 """How a run tells of itself: a bar on a terminal, lines elsewhere, JSON for programs, and a log in its folder."""
 
 import contextlib
-import json
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 
 from pliant.console import console
+from pliant.io.plain import as_json
 from pliant.stats import Stats
 
 BAR_WIDTH = 20  # characters
@@ -27,10 +26,11 @@ def say(sentence: str) -> None:
 
 
 class Teller:
-    """Tells of a run of `frames` frames (after the first) by `events`: as text, or as one line of JSON each."""
+    """Tells of a run of `frames` frames (after the first): in text, or in lines of JSON to a stream."""
 
-    def __init__(self, name: str, frames: int, as_json: bool = False):
-        self.name, self.frames, self.as_json = name, frames, as_json
+    def __init__(self, name: str, frames: int, stream: TextIO | None = None):
+        self.name, self.frames, self.as_json = name, frames, stream is not None
+        self._stream = stream  # of the lines of JSON
         self.begun = self._last = time.perf_counter()
         self._first_frame, self._first_step = 0.0, 0  # where this part of the run began
         self._bar: tuple[Progress, TaskID] | None = None
@@ -81,9 +81,14 @@ class Teller:
                 self._log.flush()
 
     def event(self, kind: str, **facts: Any) -> None:
-        """A line of JSON, if that is wanted."""
-        if self.as_json:
-            print(json.dumps({"event": kind, **facts}, default=str), file=sys.stdout, flush=True)
+        """A line of JSON, if that is wanted. A reader who has left misses the rest, and the run goes on."""
+        if not self.as_json or self._stream is None:
+            return
+        try:
+            self._stream.write(as_json({"event": kind, **facts}) + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._stream = None
 
     def advance(self, frame: float) -> None:
         """A step has been made; `frame` need not be whole."""
@@ -113,15 +118,23 @@ class Teller:
                 f"{stats.particles:,} particles, {rate:.2g}/s")  # fmt: skip
 
 
+class Interruption(KeyboardInterrupt):
+    """A wish to end now. `status` is the exit status that goes with it."""
+
+    def __init__(self, status: int):
+        super().__init__()
+        self.status = status
+
+
 @contextlib.contextmanager
-def interruptible(tell: Teller) -> Iterator[Callable[[], int]]:
-    """Ctrl-C, SIGTERM and a closed terminal ask for an end after the step under way; a second time insists. Yields a
-    function that gives the exit status asked for, or 0."""
+def interruptible(tell: Teller, at_once: bool = False) -> Iterator[Callable[[], int]]:
+    """Ctrl-C, SIGTERM and a closed terminal ask for an end after the step under way; a second time, or `at_once`,
+    they raise `Interruption`. Yields a function that gives the exit status asked for, or 0."""
     asked: list[int] = []
 
     def ask(number: int, _: Any) -> None:
-        if asked:
-            raise KeyboardInterrupt
+        if asked or at_once:
+            raise Interruption(128 + number)
         asked.append(128 + number)
         tell.say("Ending after this step; press Ctrl-C again to end at once.")
 

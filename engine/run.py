@@ -9,11 +9,13 @@ import contextlib
 import shlex
 import time
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 from pliant import checkpoint
 from pliant.checkpoint import Checkpoint
 from pliant.console import console
+from pliant.description import describe
 from pliant.errors import PliantError, SimulationError
 from pliant.export import export_usd
 from pliant.folder import KEPT, RunFolder
@@ -22,8 +24,8 @@ from pliant.io.data import Snapshot
 from pliant.io.usd_types import missing_usd
 from pliant.painter import Painter
 from pliant.pictures import draw_run, film
-from pliant.plan import Plan, first_record, frame_record
-from pliant.progress import Teller, interruptible, stage_table
+from pliant.plan import Plan, dice, first_record, frame_record, restore_dice
+from pliant.progress import Interruption, Teller, interruptible, stage_table
 from pliant.render import Look, available
 from pliant.simulation import Simulation
 from pliant.stage import Stage
@@ -37,23 +39,26 @@ ENDS = {"finished": "Finished", "interrupted": "Interrupted", "failed": "Stopped
 
 
 class Run:
-    """Carries out a plan. `record` is what `run.json` holds; `status` is the exit status of the command."""
+    """Carries out a plan. `record` is what `run.json` holds; `status` is the exit status of the command; a `stream` is
+    told of the run in lines of JSON."""
 
-    def __init__(self, plan: Plan, resume: bool = False, overwrite: bool = False, as_json: bool = False):
+    def __init__(self, plan: Plan, resume: bool = False, overwrite: bool = False, stream: TextIO | None = None):
         self.plan, self.resume, self.overwrite = plan, resume, overwrite
         self.folder = RunFolder(plan.folder)
-        self.tell = Teller(plan.name, plan.frames, as_json)
+        self.tell = Teller(plan.name, plan.frames, stream)
         self.status = 0
         self.record = first_record(plan)
         self.formats = plan.formats
         self.series = Series()
-        self.first = 0  # the frame to begin with
+        self.first, self.last = 0, -1  # the frame to begin with, the last that was made
+        self.made: dict[str, Path] = {}  # of all frames together
         self.seconds: dict[str, float] = {}  # by stage, summed over all steps but the first of the process
         self.timed_steps = 0
         self.sim: Any = None
         self.stage: Stage
         self.writer: Writer
         self.painter: Painter | None = None
+        self.late = False  # pictures wait for the end, because the range of their colours is found from all frames
         self._begun = time.perf_counter()
         self._last_record = self._last_checkpoint = 0.0  # when they were handed in last [s]
 
@@ -88,6 +93,8 @@ class Run:
         plan, saved = self.plan, self._saved() if self.resume else None
         self.formats = self._possible(plan.formats)
         if saved is None:
+            if not plan.scene.problems():
+                describe(plan.scene)  # what no checkpoint can hold is told before the work, not after
             self.sim = plan.scene.build()
         else:
             if self.first > plan.frames and self.record["status"] == "finished":
@@ -107,27 +114,50 @@ class Run:
             self.stage = self.sim.canvas.stage
             self.stage.save(self.folder.stage_file)
         else:
-            self.stage = self.sim.canvas.stage = self.folder.stage()
+            self.stage = self.sim.canvas.stage = self._kept_stage()
+            self._miss_frames()
         self._announce(sum(counts.values()))
         self.folder.write_record(self.record)
         return False
 
     def _saved(self) -> Checkpoint | None:
         """The checkpoint to go on from, if there is one, and the record up to it."""
-        found = self.folder.latest()
-        if found is None or not self.folder.record_file.exists():
-            self.tell.say(f"There is no checkpoint in {self.plan.folder}, so the run starts from the beginning.")
+        found, folder = self.folder.latest(), self.plan.folder
+        old = self.folder.record() if self.folder.record_file.exists() else None
+        if found is None or old is None:
+            if found or old and len(old["frames"]) > 1:
+                lost = "run.json" if found else "checkpoint"
+                raise PliantError(f"{folder} cannot be resumed, for it has no {lost}; put --overwrite in place of "
+                                  "--resume to start anew")  # fmt: skip
+            self.tell.say(f"There is no checkpoint in {folder}, so the run starts from the beginning.")
             return None
         frame, saved = found
-        old = self.folder.record()
         self.record |= {key: old[key] for key in ("started", "versions", "status") if key in old}
         self.record["frames"] = old["frames"][: frame + 1]
         self.record["resumed"] = [*old.get("resumed", []), {"frame": frame, "step": saved.state["step"]}]
-        bodies = old["particles"]
         self.series.entries = [(entry["time"], frame_file(body, entry["frame"], "vtu"), body)
-                               for entry in self.record["frames"] for body in bodies]  # fmt: skip
-        self.first = frame + 1
+                               for entry in self.record["frames"] for body in old["particles"]]  # fmt: skip
+        self.first, self.last = frame + 1, frame
+        restore_dice(saved.state["more"]["dice"])
         return saved
+
+    def _kept_stage(self) -> Stage:
+        try:
+            return self.folder.stage()
+        except PliantError as error:
+            self.tell.say(f"It is made anew, so that pictures may be framed a little differently: {error}")
+            self.sim.canvas.stage.save(self.folder.stage_file)
+            return self.sim.canvas.stage
+
+    def _miss_frames(self) -> None:
+        """Says which frames have lost their files since they were made."""
+        body = next(iter(self.record["particles"]))
+        ending = next((name for name in self.formats if name in PARTICLE_FORMATS), None)
+        files = [self.folder.frames / frame_file(body, k, ending) for k in range(self.first)] if ending else []
+        lost = [k for k, file in enumerate(files) if not file.exists()]
+        if lost:
+            self.tell.say(f"{len(lost)} of the {self.first} frames before have lost files, the first of them frame "
+                          f"{lost[0]}; they are not made again.")  # fmt: skip
 
     def _possible(self, formats: tuple[str, ...]) -> tuple[str, ...]:
         """The formats that this machine can write: pictures need a graphics driver, USD its library."""
@@ -137,8 +167,10 @@ class Run:
             if reason:
                 self.tell.say(f"{sentence}: {reason}")
                 formats = tuple(other for other in formats if other != name)
-        if "usd" in formats and not set(formats) & set(PARTICLE_FORMATS):
-            formats = ("npz", *formats)  # of which the USD file is made at the end
+        look = self.plan.scene.look if isinstance(self.plan.scene.look, Look) else Look()
+        self.late = "png" in formats and look.color != "speed" and None in (look.low, look.high)
+        if ("usd" in formats or self.late) and not set(formats) & set(PARTICLE_FORMATS):
+            formats = ("npz", *formats)  # of which the USD file or the pictures are made at the end
         return formats
 
     def _check_disk(self, particles: int) -> None:
@@ -166,19 +198,18 @@ class Run:
     # --- simulating ---
 
     def _carry_out(self) -> None:
-        self._begun -= self.record["frames"][-1]["wall_seconds"] if self.record["frames"] else 0.0
+        self._begun -= self.record["frames"][-1].get("wall_seconds", 0.0) if self.record["frames"] else 0.0
         start, self.writer = time.perf_counter(), Writer()
-        if "png" in self.formats and not self.draws_later:
+        if "png" in self.formats and not self.late:
             self.painter = Painter(self.stage, self.folder.frames, self.stage.look or Look(), self.plan.size)
         try:
-            self._simulate()
+            status = self._simulate()
             self.writer.finish()
-            if self.record["status"] == "finished":
-                begun = time.perf_counter()
+            if status != "interrupted":
                 self._finish_files()
-                self._spend("whole-run files", time.perf_counter() - begun)
-        except KeyboardInterrupt:  # a second Ctrl-C
-            self.status = 130
+            self.record["status"] = status
+        except Interruption as asked:  # while whole-run files were made, or a second time
+            self.status = asked.status
             self.record["status"] = "interrupted"
         except BaseException as error:
             text = str(error) if isinstance(error, PliantError) else f"{type(error).__name__}: {error}"
@@ -194,7 +225,8 @@ class Run:
                 self.painter.close()
             self._end(time.perf_counter() - start)
 
-    def _simulate(self) -> None:
+    def _simulate(self) -> str:
+        """Makes the frames; returns how it ended."""
         plan, sim = self.plan, self.sim
         self._last_checkpoint = time.perf_counter()
         with interruptible(self.tell) as asked, self.tell.showing(max(self.first - 1, 0), sim.step_count):
@@ -204,13 +236,12 @@ class Run:
                 self._keep(frame)
                 if asked():
                     break
-            if asked() and sim.step_count >= first_step:
-                self._keep_state()
-        done = len(self.record["frames"]) > plan.frames
-        self.record["status"] = "finished" if done else "interrupted" if asked() else "ended by the scene"
-        self.status = 0 if done else asked()
-        if done and not asked():
-            self._keep_state()  # so that a longer run can go on from here
+            if sim.step_count >= first_step:
+                self._keep_state()  # to resume from, be it for a longer run
+        if self.last >= plan.frames:
+            return "finished"
+        self.status = asked()
+        return "interrupted" if asked() else "ended by the scene"
 
     def _frames(self) -> Iterator[Frame]:
         if not self.first:
@@ -241,13 +272,13 @@ class Run:
         snapshot, stats = frame.snapshot(), self.sim.stats
         poses = {name: pose.tolist() for name, pose in snapshot.poses.items()}
         entry = frame_record(frame, stats) | {"wall_seconds": round(self._wall(), 3), "poses": poses}
-        self.record["frames"].append(entry)
+        self.last = frame.index
         self._spend("frames", time.perf_counter() - start)
-        frames, formats, stage, series = self.folder.frames, self.formats, self.stage, self.series
 
         def write() -> None:
-            write_frame(frames, snapshot, formats, stage, series)
+            write_frame(self.folder.frames, snapshot, self.formats, self.stage, self.series)
             self._draw(snapshot)
+            self.record["frames"].append(entry)  # the record tells of no frame that is not there
 
         self.writer(write)
         now = time.perf_counter()
@@ -271,44 +302,42 @@ class Run:
 
     def _keep_record(self) -> None:
         self._last_record = time.perf_counter()
-        copy = self.record | {"frames": list(self.record["frames"])}
-        self.writer(lambda: self.folder.write_record(copy))
+        self.writer(lambda: self.folder.write_record(self.record))
 
     def _keep_state(self) -> None:
         """Hands in a checkpoint, after the record of the frames that it stands for."""
         self._keep_record()
         start = time.perf_counter()
-        save, frame, step = checkpoint.capture(self.sim), self.record["frames"][-1]["frame"], self.sim.step_count
+        save = checkpoint.capture(self.sim, {"dice": dice()})
+        frame, step = self.last, self.sim.step_count
         self._last_checkpoint = time.perf_counter()
         self._spend("checkpoints", self._last_checkpoint - start)
         self.writer(lambda: self.folder.add_checkpoint(frame, step, save))
 
     # --- ending ---
 
-    @property
-    def draws_later(self) -> bool:
-        """Whether pictures wait for the end, because the range of their colours is to be found from all frames."""
-        look = self.stage.look or Look()
-        return "png" in self.formats and look.color != "speed" and None in (look.low, look.high)
-
     def _finish_files(self) -> None:
-        """What is made of all frames together."""
-        folder, indices = self.folder, range(self.plan.frames + 1)
-        if "usd" in self.formats:
-            with self._excused("USD file"):
-                export_usd(folder, self.record, folder.path / f"{self.plan.name}.usdc")
-        if self.draws_later:
-            with self._excused("pictures"):
-                draw_run(folder, indices, folder.frames, None, self.plan.size)
-        if self.plan.video and "png" in self.formats:
-            with self._excused("video"):
-                film(folder.video, [folder.frames / frame_file("frame", k, "png") for k in indices], self.record)
+        """What is made of all frames together. Here a signal ends the work at once: resuming takes it up again."""
+        folder, indices, start = self.folder, range(self.last + 1), time.perf_counter()
+        with interruptible(self.tell, at_once=True):
+            if "usd" in self.formats:
+                with self._excused("USD file", folder.path / f"{self.plan.name}.usdc") as path:
+                    export_usd(folder, self.record, path)
+            if self.late:
+                with self._excused("pictures", folder.frames) as path:
+                    draw_run(folder, indices, path, None, self.plan.size)
+            if self.plan.video and "png" in self.formats:
+                with self._excused("video", folder.video) as path:
+                    film(path, [folder.frames / frame_file("frame", k, "png") for k in indices], self.record)
+        if self.made:
+            self._spend("whole-run files", time.perf_counter() - start)
 
     @contextlib.contextmanager
-    def _excused(self, what: str) -> Iterator[None]:
+    def _excused(self, what: str, path: Path) -> Iterator[Path]:
         """The simulation is done: what cannot be made of it now can be made later, from its files."""
         try:
-            yield
+            yield path
+            self.made[what] = path
         except PliantError as error:
             sentence = f"No {what} could be made: {error}"
             self.record["notes"].append(sentence)
@@ -341,9 +370,9 @@ class Run:
         if frames and "png" in self.formats:
             last = f" to {frame_file('frame', len(frames) - 1, 'png')}" if len(frames) > 1 else ""
             yield f"  pictures: {folder.frames / frame_file('frame', 0, 'png')}{last}"
-        for label, path in (("video:   ", folder.video), ("USD:     ", folder.path / f"{plan.name}.usdc")):
-            if status == "finished" and path.exists():
-                yield f"  {label} {path}"
+        for what in ("video", "USD file"):
+            if what in self.made:
+                yield f"  {what.split()[0] + ':':<9} {self.made[what]}"
         yield f"  numbers:  {folder.record_file}"
         if status in ("interrupted", "failed"):
             yield f"  go on:    pliant run --resume --out {shlex.quote(str(folder.path))}"

@@ -25,6 +25,8 @@ SHARE_OF_MEMORY = 0.8
 FARTHEST = 1e6  # in spacings from the origin: there, positions in single precision are good to 6 % of a spacing
 FASTEST = 1e6  # [m/s]
 FILE_NAME = re.compile(r"\w[\w .+-]{0,99}")
+LONGEST_NAME = 200  # bytes: file systems allow 255, and a number and an ending come behind it
+NUMBERED = re.compile(r"(.+?)((_surface)?_\d{4,}|_surface)")  # how the files of a body that is called so are named
 LEAST_PERIOD = 3  # in supports: fewer, and a particle would meet two images of the same neighbour
 
 
@@ -184,8 +186,9 @@ class Scene:
         taken = {body.name for body in self.bodies}
         if name is None:
             name = next(f"{kind}{k}" for k in range(1, len(self.bodies) + 2) if f"{kind}{k}" not in taken)
-        elif not isinstance(name, str) or not FILE_NAME.fullmatch(name):
-            self._problems.append(f"a name may hold letters, digits, spaces and _ . + - (files bear it), got {name!r}")
+        elif not isinstance(name, str) or not FILE_NAME.fullmatch(name) or len(name.encode()) > LONGEST_NAME:
+            self._problems.append("a name may hold up to 100 letters, digits, spaces and _ . + - (files bear it), got "
+                                  f"{name!r}")  # fmt: skip
         elif name in taken:
             self._problems.append(f"two bodies are called {name!r}; names must differ")
         known = [p for p in inspect.signature(Scene.add).parameters if p not in ("self", "unknown")]
@@ -210,11 +213,19 @@ class Scene:
         found = self.settings.problems()
         found += self._problems
         found += [sentence for body in self.bodies for sentence in body.problems()]
+        found += self._name_problems()
         found += [f"on_step needs a function of the simulation, got {c!r}" for c in self.callbacks if not callable(c)]
         found += self._picture_problems()
         if all(isinstance(body.material, Material) and not body.material.sampled for body in self.bodies):
             found.append("the scene has no particles; add a body such as scene.add(pl.Box(...), pl.Fluid())")
         return found or self._size_problems()
+
+    def _name_problems(self) -> list[str]:
+        """Names whose files would overwrite those of another body."""
+        names = {body.name for body in self.bodies}
+        matches = [(name, NUMBERED.fullmatch(name)) for name in sorted(names)]
+        return [f"{name}: its files would get the names of those of {match[1]!r}; choose another name"
+                for name, match in matches if match and match[1] in names]  # fmt: skip
 
     def _picture_problems(self) -> list[str]:
         """What is wrong with camera, lights and look."""

@@ -170,7 +170,7 @@ class Simulation:
         """Steps until `end`, in even steps towards it. False when a callback asked to stop."""
         while end - self.time > LEAST_FRAME_SHARE * (end - begun):
             left = end - self.time
-            steps = math.ceil(left / self.next_dt() - 1e-9)
+            steps = max(math.ceil(left / self.next_dt() - 1e-9), 1)
             self.step(left / steps if steps <= 2 else None)
             if self._stop:
                 return False

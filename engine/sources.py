@@ -124,12 +124,12 @@ def make_scene(source: SceneSource, options: dict[str, Any]) -> Scene:
 # --- options of scenes ------------------------------------------------------------------------------
 
 
-def read_options(source: SceneSource, settings: list[str], preset: dict[str, Any]) -> dict[str, Any]:
-    """All options of build() with their values: defaults, then `preset`, then the `name=value` settings."""
+def read_options(source: SceneSource, settings: list[str]) -> dict[str, Any]:
+    """All options of build() with their values: defaults, then the `name=value` settings."""
     parameters = inspect.signature(source.build).parameters.values()
     known = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     anything = any(p.kind == p.VAR_KEYWORD for p in parameters)
-    values = {name: p.default for name, p in known.items() if p.default is not p.empty} | preset
+    values = {name: p.default for name, p in known.items() if p.default is not p.empty}
     for setting in settings:
         name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")
@@ -147,7 +147,7 @@ def read_options(source: SceneSource, settings: list[str], preset: dict[str, Any
 
 def _example(parameter: inspect.Parameter | None) -> Any:
     """A value of the parameter's type: its default, or an instance of a plain annotation."""
-    if parameter is None or parameter.default not in (None, inspect.Parameter.empty):
+    if parameter is None or not (parameter.default is None or parameter.default is parameter.empty):
         return parameter and parameter.default
     return parameter.annotation() if parameter.annotation in (bool, int, float, str) else None
 

@@ -123,12 +123,15 @@ def _splash(x: np.ndarray, radius: float, columns: Sequence[np.ndarray]) -> tupl
         raise PliantError("fluid surfaces need the package pysplashsurf; pip install pysplashsurf, or draw the fluid "
                           "as spheres.") from error  # fmt: skip
     scalars = {f"{j}.{k}": np.ascontiguousarray(c[:, k]) for j, c in enumerate(columns) for k in range(c.shape[1])}
-    mesh, _ = pysplashsurf.reconstruction_pipeline(
-        np.ascontiguousarray(x), attributes_to_interpolate=scalars, particle_radius=radius,
-        smoothing_length=SMOOTHING_LENGTH, cube_size=FINE if len(x) < MANY else COARSE, iso_surface_threshold=THRESHOLD,
-        mesh_cleanup=True, decimate_barnacles=True, mesh_smoothing_weights=True, mesh_smoothing_iters=MESH_ROUNDS,
-        compute_normals=True, normals_smoothing_iters=NORMAL_ROUNDS,
-    )  # fmt: skip
+    try:
+        mesh, _ = pysplashsurf.reconstruction_pipeline(
+            np.ascontiguousarray(x), attributes_to_interpolate=scalars, particle_radius=radius,
+            smoothing_length=SMOOTHING_LENGTH, cube_size=FINE if len(x) < MANY else COARSE,
+            iso_surface_threshold=THRESHOLD, mesh_cleanup=True, decimate_barnacles=True, mesh_smoothing_weights=True,
+            mesh_smoothing_iters=MESH_ROUNDS, compute_normals=True, normals_smoothing_iters=NORMAL_ROUNDS,
+        )  # fmt: skip
+    except RuntimeError as error:  # particles so far apart that no grid can hold them
+        raise PliantError(f"no surface could be made of the particles: {' '.join(str(error).split())}") from error
     found = mesh.point_attributes
     return mesh, [np.stack([found[f"{j}.{k}"] for k in range(c.shape[1])], axis=1) for j, c in enumerate(columns)]
 

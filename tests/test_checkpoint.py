@@ -1,6 +1,7 @@
 """Saved, loaded and continued equals never paused, to the last bit; and no damaged file is taken for a state."""
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -271,7 +272,38 @@ def test_an_unknown_material_is_refused(saved, tmp_path):
         header["scene"]["bodies"][1]["material"]["class"] = "Slime"
 
     with_header(saved, tmp_path / "slime.npz", change)
-    assert "class 'Slime' that this program does not define" in refusal(tmp_path / "slime.npz")
+    assert "class 'Slime' of pliant.materials.fluid, which this program" in refusal(tmp_path / "slime.npz")
+
+
+def test_a_class_is_not_taken_for_another_of_its_name(saved):
+    class Fluid(pl.Fluid):
+        """Not the one that was saved."""
+
+    assert type(pl.load(saved).scene.bodies[1].material) is pl.Fluid and Fluid is not pl.Fluid
+
+
+@pytest.mark.parametrize("path", [None, 3, b"state.npz", "", "a\0b"])
+def test_what_is_not_a_file_name(path):
+    assert "a file name is needed" in refusal(path)
+    with pytest.raises(pl.PliantError, match="a file name is needed"):
+        splash().build().save(path)
+
+
+def test_what_is_not_a_scene(saved):
+    assert "scene must be a pl.Scene, got 3" in refusal(saved, scene=3)
+
+
+def test_links_are_followed_and_devices_left_alone(tmp_path):
+    sim = splash().build()
+    (tmp_path / "real.npz").touch()
+    (tmp_path / "link.npz").symlink_to(tmp_path / "real.npz")
+    sim.save(tmp_path / "link.npz")
+    assert (tmp_path / "link.npz").is_symlink() and pl.load(tmp_path / "real.npz").particles == sim.particles
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(pl.PliantError, match="it is not an ordinary file"):
+        sim.save(tmp_path / "pipe.npz")
+    with pytest.raises(pl.PliantError, match="it is a folder"):
+        sim.save(tmp_path)
 
 
 def test_fields_of_another_version_are_refused(saved, tmp_path):

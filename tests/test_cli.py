@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pliant
-from pliant import cli
+from pliant import cli, sources
 from pliant import run as running
 from pliant.errors import PliantError
 
@@ -101,7 +101,7 @@ def test_the_recorded_command_repeats_the_run(pliant_):
 
 
 def test_without_a_name_the_showcase_runs(pliant_, monkeypatch):
-    monkeypatch.setattr(cli, "SHOWCASE_OPTIONS", {"radius": 0.1, "obstacle": False})
+    monkeypatch.setattr(cli, "SHOWCASE_SETTINGS", ["radius=0.1", "obstacle=no"])
     pliant_("run", *SMALL[2:])
     assert record(f"out/{cli.SHOWCASE}")["options"]["obstacle"] is False
 
@@ -254,14 +254,14 @@ def test_all_problems_of_a_scene_with_a_bullet_each(pliant_):
     ("[1, 2]", None, [1, 2]), ("word", None, "word"),
 ])  # fmt: skip
 def test_values_of_options(text, example, value):
-    parsed = cli.parse_value("x", text, example)
+    parsed = sources.parse_value("x", text, example)
     assert parsed == value and type(parsed) is type(value)
 
 
 @pytest.mark.parametrize(("text", "example"), [("2.5", 1), ("", 1), ("inf", 1.0), ("1,2", (0, 0, 0)), ("a,b", (0, 0))])
 def test_values_that_do_not_fit(text, example):
     with pytest.raises(PliantError, match=r"option 'x' must be .*, got '"):
-        cli.parse_value("x", text, example)
+        sources.parse_value("x", text, example)
 
 
 # --- the other commands -----------------------------------------------------------------------------

@@ -203,7 +203,8 @@ def test_a_range_of_colours_is_found_after_the_run(tmp_path):
     (["--camera", "1,2:3,4"], "position must be three finite numbers"),
     (["--size", "10x10"], "--size must lie between 16 and 7680"),
     (["--workers", "0"], "workers must be a whole number in [1, 64]"),
-    (["--fps", "-1"], "--fps must be a positive number"),
+    (["--fps", "-1"], "--fps must lie between 0.5 and 240, got -1"),
+    (["--fps", "1e9"], "--fps must lie between 0.5 and 240"),
     (["--frames", "7"], "the run has no frame 7; it has 0 to 3"),
     (["--frames", "one:two"], "--frames must be a number or a range"),
     (["--frames", "5:9"], "--frames 5:9 picks none of the frames 0 to 3"),
@@ -233,8 +234,32 @@ def test_export_refuses(made, words, told):
 def test_what_is_not_a_run_is_refused(tmp_path, command):
     assert "is not a run: it has no run.json" in refusal(*command, tmp_path)
     assert "is not a run: it is not a folder" in refusal(*command, tmp_path / "none")
-    (tmp_path / "run.json").write_text('{"frames": [], "scene": "x", "formats": ["npz"], "particles": {}}')
-    assert "the run has no frames" in refusal(*command, tmp_path)
+
+
+@pytest.mark.parametrize("command", [["render"], ["export", "--format", "vtu"], ["run", "--resume", "--out"]])
+@pytest.mark.parametrize(("change", "told"), [
+    (lambda r: r.pop("fps"), "run.json is not whole: it lacks a proper 'fps'"),
+    (lambda r: r.pop("particles"), "it lacks a proper 'particles'"),
+    (lambda r: r.update(formats="npz"), "it lacks a proper 'formats'"),
+    (lambda r: r.update(frames=[1, 2]), "some of its frames lack their number or time"),
+    (lambda r: r["frames"][1].pop("time"), "some of its frames lack their number or time"),
+    (lambda r: r.update(frames=3), "it lacks a proper 'frames'"),
+])  # fmt: skip
+def test_a_record_that_is_not_whole(copy, command, change, told):
+    record = json.loads((copy / "run.json").read_text())
+    change(record)
+    (copy / "run.json").write_text(json.dumps(record))
+    assert told in refusal(*command, copy)
+
+
+def test_a_run_without_frames(copy):
+    record = json.loads((copy / "run.json").read_text())
+    (copy / "run.json").write_text(json.dumps(record | {"frames": []}))
+    assert "the run has no frames" in refusal("export", copy, "--format", "vtu")
+
+
+def test_export_leaves_the_frames_of_the_run_alone(made):
+    assert "holds the frames of the run itself" in refusal("export", made, "--format", "vtu", "--out", made / "frames")
 
 
 def test_inspect_refuses_what_is_not_a_run(tmp_path):
@@ -281,6 +306,8 @@ def test_doctor_as_a_command():
     (["--seed", "-3"], "--seed must be a whole number from 0 to"),
     (["--look", "shadow=7"], "Look: shadow must be in [0, 1]"),
     (["--format", "mp4"], "unknown format 'mp4'"),
+    (["--seconds", "1e-12"], "--seconds must lie between 1e-06 and 1e+06, got 1e-12"),
+    (["--seconds", "100", "--fps", "1e308"], "frames are too many; choose a lower --fps"),
 ])  # fmt: skip
 def test_run_refuses(words, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -2,6 +2,7 @@
 
 import math
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -154,7 +155,7 @@ def test_a_bad_velocity(velocity):
 
 @pytest.mark.parametrize("name", ["", "../../etc/passwd", "a/b", 3, ["a"], "a\nb", "x" * 200, ".hidden"])
 def test_names_go_into_file_names(name):
-    has(only(added(SMALL, pl.Fluid(), name=name)), "a name may hold letters, digits", repr(name))
+    has(only(added(SMALL, pl.Fluid(), name=name)), "a name may hold up to 100 letters, digits", repr(name))
 
 
 def test_two_bodies_of_one_name():
@@ -293,6 +294,22 @@ def test_a_camera_is_a_camera():
     scene, _ = filled()
     scene.camera = (1, 2, 3)
     has(only(scene), "camera must be a pl.Camera, pl.Orbit or pl.CameraPath or None, got (1, 2, 3)")
+
+
+@pytest.mark.parametrize("name", ["water_0001", "water_surface", "water_surface_0012"])
+def test_names_whose_files_would_overwrite_others(name):
+    scene, _ = filled()
+    scene.bodies[-1].name = "water"
+    scene.add(pl.Sphere(radius=0.1), pl.Boundary(), name=name)
+    has(only(scene), f"{name}: its files would get the names of those of 'water'; choose another name")
+
+
+def test_long_names_count_in_bytes():
+    has(only(added(SMALL, pl.Fluid(), name="水" * 100)), "a name may hold up to 100 letters")
+
+
+def test_fractions_are_no_numbers():
+    has(only(added(pl.Box(size=(1, 1, Fraction(3, 5))), pl.Fluid())), "size must be three numbers")
 
 
 def test_what_is_shown_is_a_shape():

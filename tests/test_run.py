@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 
 import pliant as pl
 from pliant import cli
+from pliant import run as running
 from pliant.folder import RunFolder
-from pliant.io import read_cloud, read_pvd
+from pliant.io import read_cloud, read_pvd, read_usd
 from pliant.writer import Writer
 
 SCENE = '''
@@ -274,6 +275,120 @@ def refusal(text):
     return line
 
 
+def test_the_same_command_resumes(half, uninterrupted):
+    half("run", "my.py", "--format", "npz", "--fps", "30", "--set", "height=0.6", "--seed", "0", "--resume")
+    assert record("out/my")["status"] == "finished"
+
+
+def test_a_run_is_resumed_from_another_folder(half, monkeypatch, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    half("run", "--resume", "--out", tmp_path / "out" / "my")
+
+
+@pytest.mark.parametrize("damage", ["newer", "cut", "gone", "no record"])
+def test_resume_never_throws_away_what_it_cannot_read(half, damage):
+    for path in Path("out/my/checkpoints").iterdir():
+        if damage == "gone":
+            path.unlink()
+        elif damage == "cut":
+            path.write_bytes(path.read_bytes()[:1000])
+        elif damage == "newer":
+            with np.load(path) as file:
+                arrays = dict(file)
+            header = arrays["header"].tobytes().replace(b'"version": 1', b'"version": 9')
+            np.savez(path, **arrays | {"header": np.frombuffer(header, np.uint8)})
+    if damage == "no record":
+        Path("out/my/run.json").unlink()
+    before = sorted(Path("out/my/frames").iterdir())
+    told = {"newer": "was saved by a newer Pliant", "cut": "is damaged or cut short", "gone": "it has no checkpoint",
+            "no record": "it has no run.json"}[damage]  # fmt: skip
+    assert told in refusal(half("run", "my.py", "--resume", status=2))
+    assert sorted(Path("out/my/frames").iterdir()) == before
+
+
+def test_a_lost_stage_is_made_anew(half):
+    Path("out/my/stage.npz").unlink()
+    assert "It is made anew" in half("run", "my.py", "--resume")
+    assert Path("out/my/stage.npz").exists()
+
+
+def test_lost_frames_are_told(half):
+    Path("out/my/frames/water_0000.npz").unlink()
+    assert "1 of the 2 frames before have lost files, the first of them frame 0" in half("run", "my.py", "--resume")
+
+
+def test_random_numbers_go_on(call, monkeypatch, tmp_path):
+    Path("my.py").write_text(SCENE.replace("return scene", "scene.on_step(blow)\n    return scene") + """
+def blow(sim):
+    sim["water"].v = sim["water"].v + 0.1 * np.random.randn(3)
+""")
+    call("run", "my.py", "--format", "npz", "--out", "whole")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 30, lambda: os.kill(os.getpid(), signal.SIGTERM))
+        call("run", "my.py", "--format", "npz", "--out", "parts", status=143)
+    np.random.seed(99)
+    call("run", "--resume", "--out", "parts")
+    assert_same("whole", "parts")
+
+
+def test_options_of_any_kind_survive(call, monkeypatch):
+    Path("my.py").write_text(SCENE.replace("noise: float = 0.0", "noise: float = 0.0, wind=np.array([0.0, 1.0, 0.0]), "
+                                           "limit=float('inf'), ball=pl.Sphere(radius=1.0), tag=None"))  # fmt: skip
+    with monkeypatch.context() as patch:
+        stop_after(patch, 9, lambda: os.kill(os.getpid(), signal.SIGINT))
+        call("run", "my.py", "--format", "npz", "--set", "wind=0,2,0", "--set", "tag='1'", status=130)
+    assert record("out/my")["options"]["limit"] == "inf" and record("out/my")["settings"] == ["wind=0,2,0", "tag='1'"]
+    call("run", "--resume", "--out", "out/my")
+
+
+def test_what_cannot_be_saved_is_told_before_the_work(call):
+    Path("my.py").write_text(SCENE.replace("pl.Fluid()", "Odd(law=abs)") + """
+from pliant.options import param
+class Odd(pl.Fluid):
+    law: object = param(None, "a law", kind="any")
+""")
+    line = refusal(call("run", "my.py", "--format", "npz", status=2))
+    assert "<built-in function abs> cannot be saved" in line
+
+
+def test_a_scene_may_end_itself_and_gets_its_files(call):
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    ending = "scene.on_step(lambda sim: sim.time < 0.2)\n    return scene"
+    Path("my.py").write_text(SCENE.replace("return scene", ending))
+    text = call("run", "my.py", "--format", "usd")
+    assert "Ended by the scene's on_step" in text and record("out/my")["status"] == "ended by the scene"
+    assert len(read_usd("out/my/my.usdc")) == len(record("out/my")["frames"]) == 6
+
+
+def test_whole_run_files_are_made_up_for(call, monkeypatch):
+    """A run that is stopped while its last files are made is not finished."""
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "export_usd", lambda *_: os.kill(os.getpid(), signal.SIGTERM) or time.sleep(1))
+        call("run", "my.py", "--format", "npz,usd", "--seconds", "0.1", status=143)
+    assert record("out/my")["status"] == "interrupted" and not Path("out/my/my.usdc").exists()
+    assert "USD:" in call("run", "--resume", "--out", "out/my")
+    assert record("out/my")["status"] == "finished" and len(read_usd("out/my/my.usdc")) == 4
+
+
+def test_a_reader_that_leaves_does_not_end_the_run(tmp_path):
+    (tmp_path / "my.py").write_text('print("hello from the scene")\n' + SCENE)
+    command = f"{sys.executable} -m pliant run my.py --format npz --seconds 0.2 --json"
+    done = subprocess.run(f"{command} | head -n 2; exit ${{PIPESTATUS[0]}}", shell=True, executable="/bin/bash",
+                          cwd=tmp_path, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["event"] for line in done.stdout.splitlines()] == ["note", "start"]
+    assert record(tmp_path / "out" / "my")["status"] == "finished" and "hello from the scene" in done.stderr
+
+
+def test_without_a_home(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "HOME"}
+    command = [sys.executable, "-m", "pliant", "--version"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("pliant "), done.stderr
+
+
 def test_an_unfinished_run_is_not_thrown_away_by_mistake(half):
     before = frames_of("out/my")
     line = refusal(half("run", "my.py", status=2))
@@ -285,7 +400,7 @@ def test_an_unfinished_run_is_not_thrown_away_by_mistake(half):
 
 @pytest.mark.parametrize(("words", "phrase"), [
     (["my.py", "--fps", "60"], "fps was 30.0 and cannot become 60.0"),
-    (["my.py", "--set", "height=0.5"], "settings was"),
+    (["my.py", "--set", "height=0.5"], "settings was []"),
     (["my.py", "--format", "vtu"], "formats was 'npz' and cannot become 'vtu'"),
     (["dam_break", "--out", "out/my"], "holds a run of my, not of dam_break"),
     ([], "--resume needs the folder of the run (--out), or the scene"),
@@ -359,6 +474,8 @@ def test_a_disk_that_fills_up_stops_the_run_cleanly(call, monkeypatch, small_dis
     assert "No space left on device" in text.splitlines()[-1] and "Traceback" not in text
     folder = RunFolder(small_disk / "run")
     clouds = [read_cloud(path) for path in folder.frames.glob("*.npz")]
+    for entry in folder.record()["frames"]:  # none is told of that is not there
+        folder.snapshot(entry["frame"])
     assert 0 < len(clouds) < FRAMES and not list(folder.path.rglob("*.part"))
     assert folder.latest() is not None
     subprocess.run(["mount", "-o", "remount,size=50m", str(small_disk)], check=True)

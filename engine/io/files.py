@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from pliant.errors import PliantError
 
@@ -18,7 +18,9 @@ def atomic_write(path: str | os.PathLike, durable: bool = False) -> Iterator[Bin
     at `path` stays as it was, and a system error becomes one `PliantError` sentence. `durable` also waits until the
     bytes are on the disk, so that not even a power cut can leave the new name without its contents.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(checked_path(path)))  # what a link points to is replaced, not the link
+    if path.exists() and not path.is_file():
+        raise PliantError(f"cannot write {path}: it is {'a folder' if path.is_dir() else 'not an ordinary file'}.")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,6 +36,13 @@ def atomic_write(path: str | os.PathLike, durable: bool = False) -> Iterator[Bin
     except BaseException:
         _remove(temporary)
         raise
+
+
+def checked_path(path: Any) -> Path:
+    """A path that was given by a user; one sentence if it is none."""
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path) or "\0" in str(path):
+        raise PliantError(f"a file name is needed, got {path!r}.")
+    return Path(path)
 
 
 def _remove(path: Path) -> None:
