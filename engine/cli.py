@@ -22,21 +22,21 @@ from rich.progress import Progress
 from rich.table import Table
 
 import pliant
+from pliant.arguments import read_camera, read_look, read_positive, read_size
 from pliant.console import console
-from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
+from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.folder import RunFolder
 from pliant.frames import FORMATS, USUAL, check_formats
 from pliant.io.video import FASTEST, SLOWEST
 from pliant.plan import Plan
 from pliant.progress import say
-from pliant.render import Camera, Look, Orbit
+from pliant.render import Look
 from pliant.run import Run
-from pliant.sources import SceneSource, find_scene, make_scene, parse_value, read_options, scene_names
+from pliant.sources import SceneSource, find_scene, make_scene, read_options, scene_names
 
 SHOWCASE = "dam_break"  # what `pliant run` shows when no scene is named
 SHOWCASE_SETTINGS = ["radius=0.0125"]
 FPS, SIZE, SEED = 30.0, "1280x720", 0
-SMALLEST, LARGEST = 16, 7680  # sides of a picture [pixels]; 7680 is 8K
 SHORTEST, LONGEST, MOST_FRAMES = 1e-6, 1e6, 10**7  # of a run, in seconds and frames
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=pliant.__doc__)
@@ -92,63 +92,6 @@ def _complain(text: str) -> None:
 
 def _sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
-
-
-# --- arguments --------------------------------------------------------------------------------------
-
-
-def _positive(name: str, value: Any, unit: str) -> float:
-    if not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
-        raise PliantError(f"{name} must be a positive number of {unit}, got {value!r}")
-    return float(value)
-
-
-def read_size(text: str) -> tuple[int, int]:
-    """Width and height from "1280x720"."""
-    parts = text.lower().split("x")
-    if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
-        raise PliantError(f"--size must be width x height in pixels such as 1280x720, got {text!r}")
-    width, height = map(int, parts)
-    if not SMALLEST <= min(width, height) <= max(width, height) <= LARGEST:
-        raise PliantError(f"--size must lie between {SMALLEST} and {LARGEST} pixels each way, got {text!r}")
-    return width, height
-
-
-def read_look(settings: list[str]) -> dict[str, Any]:
-    """What differs from the usual look, from texts such as "color=pressure"."""
-    usual, values = Look().values(), {}
-    for setting in settings:
-        name, equals, text = setting.partition("=")
-        name = name.strip().replace("-", "_")
-        if not equals or not name:
-            raise PliantError(f"--look needs name=value, got {setting!r}")
-        if name not in usual:
-            raise PliantError("--look: " + unknown_name("name", name, usual))
-        values[name] = parse_value(name, text.strip(), usual[name])
-    problems = Look(**values).problems()
-    if problems:
-        raise PliantError("; ".join(problems))
-    return values
-
-
-def read_camera(text: str) -> Any:
-    """A camera from "auto", "orbit", "orbit:20" (degrees per second) or "x,y,z:x,y,z" (position and target)."""
-    kind, _, rest = text.partition(":")
-    try:
-        if kind == "auto" and not rest:
-            return None
-        if kind == "orbit":
-            camera: Any = Orbit(speed=float(rest)) if rest else Orbit()
-        else:
-            position, target = ([float(number) for number in part.split(",")] for part in (kind, rest))
-            camera = Camera(position, target)
-        problems = camera.problems()
-    except ValueError:
-        raise PliantError("--camera must be auto, orbit, orbit:20 (degrees per second) or x,y,z:x,y,z (position and "
-                          f"target [m]), got {text!r}") from None  # fmt: skip
-    if problems:
-        raise PliantError(problems[0])
-    return camera
 
 
 # --- commands ---------------------------------------------------------------------------------------
@@ -222,10 +165,11 @@ def _plan(source: SceneSource, given: dict[str, Any], folder: Path) -> Plan:
     }  # fmt: skip
     chosen |= {name: value for name, value in given.items() if value is not None}
     options = read_options(source, chosen["settings"])
-    length = _positive("--seconds", chosen["seconds"], "seconds")
+    length = read_positive("--seconds", chosen["seconds"], "seconds")
     if not SHORTEST <= length <= LONGEST:
         raise PliantError(f"--seconds must lie between {SHORTEST:g} and {LONGEST:g}, got {length:g}")
-    rate = max(_positive("--fps", chosen["fps"], "frames per second"), 1 / length)  # at least a first and a last frame
+    rate = read_positive("--fps", chosen["fps"], "frames per second")
+    rate = max(rate, 1 / length)  # at least a first and a last frame
     if length * rate > MOST_FRAMES:
         raise PliantError(f"{length * rate:.3g} frames are too many; choose a lower --fps or fewer --seconds")
     formats = _formats(chosen["formats"], chosen["video"])
@@ -239,8 +183,8 @@ def _plan(source: SceneSource, given: dict[str, Any], folder: Path) -> Plan:
         base = scene.look.values() if isinstance(scene.look, Look) else {}
         scene.look = Look(**(base | look))
     return Plan(name=source.name, given=source.given, scene=scene, settings=chosen["settings"], options=options,
-                seconds=length, fps=rate, folder=folder, formats=formats, size=size, look=look, video=chosen["video"],
-                seed=chosen["seed"])  # fmt: skip
+                seconds=length, fps=rate, folder=folder, formats=formats, size=size, look=chosen["look"],
+                video=chosen["video"], seed=chosen["seed"])  # fmt: skip
 
 
 def _formats(text: str, video: bool) -> tuple[str, ...]:
@@ -262,8 +206,7 @@ def _recorded(scene: str | None, out: Path | None, given: dict[str, Any]) -> tup
     source = source or _recorded_scene(record)
     kept = {"seconds": record["seconds"], "fps": record["fps"], "formats": ",".join(record["asked_formats"]),
             "settings": record["settings"], "size": "{}x{}".format(*record["size"]),
-            "look": [f"{name}={value}" for name, value in record["look"].items()], "seed": record.get("seed", SEED),
-            "video": bool(record.get("video"))}  # fmt: skip
+            "look": record["look"], "seed": record.get("seed", SEED), "video": bool(record.get("video"))}  # fmt: skip
     meant: dict[str, Callable[[Any], Any]] = {
         "formats": lambda text: set(_formats(text, kept["video"])), "size": read_size, "look": read_look,
         "settings": lambda texts: repr(read_options(source, texts)),

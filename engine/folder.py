@@ -36,7 +36,7 @@ from pliant.stage import Stage
 
 RECORD = "run.json"
 KEYS: dict[str, Any] = {"scene": str, "given": str, "settings": list, "seconds": (int, float), "fps": (int, float),
-                        "formats": list, "asked_formats": list, "size": list, "look": dict, "particles": dict,
+                        "formats": list, "asked_formats": list, "size": list, "look": list, "particles": dict,
                         "frames": list}  # fmt: skip
 CHECKPOINT = re.compile(r"frame_(\d+)_step_(\d+)\.npz")
 KEPT = 2  # checkpoints: the last one, and the one before in case that one is damaged
@@ -154,13 +154,13 @@ class RunFolder:
         """Removes what an earlier run left here, and nothing of anybody else's."""
         try:
             record = self.record()
-            names = [*record["particles"], *record.get("walls", ())]
-        except (PliantError, KeyError, TypeError):
-            names = []
-        bodies = "|".join(map(re.escape, names)) or "(?!)"
+        except PliantError:
+            record = {"scene": "", "particles": {}}
+        bodies = "|".join(map(re.escape, (*record["particles"], *record.get("walls", ())))) or "(?!)"
         ours = re.compile(rf"(frame|{bodies})(_\d{{4,}})?\.\w+|particles\.pvd")
         old = [path for path in self.frames.glob("*") if ours.fullmatch(path.name)] + self._checkpoints()
-        for path in (*old, self.record_file, self.stage_file, self.video, self.path / "inspect.png"):
+        others = (f"{record['scene']}.usdc", "inspect.png", "sheet.png")
+        for path in (*old, self.record_file, self.stage_file, self.video, *(self.path / name for name in others)):
             with contextlib.suppress(OSError):
                 path.unlink()
         self.sweep()

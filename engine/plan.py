@@ -33,7 +33,7 @@ class Plan:
     folder: Path
     formats: tuple[str, ...]
     size: tuple[int, int]  # of the pictures [pixels]
-    look: dict[str, Any] = dataclasses.field(default_factory=dict)  # what differs from the scene's own look
+    look: list[str] = dataclasses.field(default_factory=list)  # what differs from the scene's own, as texts name=value
     video: bool = False
     seed: int = 0  # of the random numbers that a scene's script may draw
     checkpoint_seconds: float = 60.0  # of wall-clock time between two checkpoints; 0 makes one after each frame
@@ -44,11 +44,6 @@ class Plan:
         return max(round(self.seconds * self.fps), 1)
 
     @property
-    def looks(self) -> list[str]:
-        """The look as `--look` takes it."""
-        return [f"{name}={_as_text(value)}" for name, value in self.look.items()]
-
-    @property
     def command(self) -> str:
         """The command that repeats the run, with every choice spelt out."""
         words = ["pliant", "run", self.given, "--seconds", str(self.seconds), "--fps", str(self.fps)]
@@ -56,16 +51,9 @@ class Plan:
         words += ["--seed", str(self.seed)] + ["--video"] * self.video
         for setting in self.settings:
             words += ["--set", setting]
-        for setting in self.looks:
+        for setting in self.look:
             words += ["--look", setting]
         return shlex.join(words)
-
-
-def _as_text(value: Any) -> str:
-    """An option's value as `--set` reads it."""
-    if isinstance(value, (tuple, list)) and len(value) > 1:
-        return ",".join(map(repr, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def first_record(plan: Plan) -> dict[str, Any]:
@@ -73,8 +61,8 @@ def first_record(plan: Plan) -> dict[str, Any]:
     versions = {"pliant": pliant.__version__, "taichi": ".".join(map(str, ti.__version__)), "numpy": np.__version__,
                 "python": platform.python_version()}  # fmt: skip
     return {
-        "scene": plan.name, "given": plan.given, "source_sha256": _hash(plan.scene.source), "source": plan.scene.source,
-        "settings": plan.settings, "options": plan.options,
+        "scene": plan.name, "given": plan.given, "source": plan.scene.source,
+        "source_sha256": _hash(plan.scene.source), "settings": plan.settings, "options": plan.options,
         "seconds": plan.seconds, "fps": plan.fps, "seed": plan.seed, "asked_formats": list(plan.formats),
         "formats": list(plan.formats), "size": list(plan.size), "look": plan.look, "video": plan.video,
         "command": plan.command, "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "versions": versions,

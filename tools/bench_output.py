@@ -1,8 +1,8 @@
 """`pliant bench output`: what frames, checkpoints and pictures cost beside the simulation.
 
-Blocks of frames with and without writing take turns in one process (with, without, without, with, ...), and a block
-with writing ends only when all its files are on the disk; so whatever the writing takes away, time of the main thread,
-of the cores or of the memory, shows in the ratio of the two.
+Blocks of frames with and without writing take turns in one process (with, without, without, with), and a block with
+writing ends only when all its files are written; so whatever the writing takes away, time of the main thread, of the
+cores or of the memory, shows in the ratio of the two, and a flow that gets faster or slower does not.
 """
 
 import argparse
@@ -10,7 +10,7 @@ import functools
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from rich.console import Console
@@ -33,31 +33,31 @@ def main(argv: list[str]) -> int:
     """`pliant bench output [options]`; returns the exit status."""
     parser = argparse.ArgumentParser(prog="pliant bench output", description=__doc__.split("\n\n")[1])
     parser.add_argument("--size", default="100k", help=f"one of {', '.join(BLOCKS)}")
-    parser.add_argument("--blocks", type=int, default=4, help="pairs of blocks (4)")
+    parser.add_argument("--rounds", type=int, default=3, help="of four blocks (3)")
     parser.add_argument("--format", default="vtu", help="what is written (vtu)")
     options = parser.parse_args(argv)
     if options.size not in BLOCKS:
         parser.error(unknown_name("size", options.size, BLOCKS))
-    if options.blocks < 1:
-        parser.error(f"--blocks must be 1 or more, got {options.blocks}")
+    if options.rounds < 1:
+        parser.error(f"--rounds must be 1 or more, got {options.rounds}")
     sim = dam_break(Spec(BLOCKS[options.size], 0, 0, 1e-3)).build()
     sim.run(0.2)
     with tempfile.TemporaryDirectory() as folder:
-        pairs = writing(sim, options.blocks, check_formats(options.format), Path(folder))
+        rounds = writing(sim, options.rounds, check_formats(options.format), Path(folder))
+        state = saving(sim, Path(folder))
         pictures = drawing(sim, Path(folder)) if available() is None else []
-    _print(sim, pairs, pictures)
+    _print(sim, rounds, state, pictures)
     return 0
 
 
-def writing(sim: Any, blocks: int, formats: tuple[str, ...], folder: Path) -> list[tuple[float, float, float]]:
-    """Seconds per step with and without writing, and of the main thread in capturing, for each pair of blocks."""
-    stage, series, pairs = Stage.of(sim), Series(), []
-    for k in range(blocks):
-        timed: dict[bool, tuple[float, float]] = {}
-        for writes in (True, False) if k % 2 == 0 else (False, True):
-            timed[writes] = _block(sim, stage, series, formats, folder if writes else None)
-        pairs.append((timed[True][0], timed[False][0], timed[True][1]))
-    return pairs
+def writing(sim: Any, rounds: int, formats: tuple[str, ...], folder: Path) -> list[tuple[float, float, float]]:
+    """Seconds per step with and without writing, and the share of the main thread in it, for each round."""
+    stage, series, found = Stage.of(sim), Series(), []
+    for _ in range(rounds):
+        timed = [_block(sim, stage, series, formats, folder if on else None) for on in (True, False, False, True)]
+        on, off = (timed[0], timed[3]), (timed[1], timed[2])
+        found.append((mean(t for t, _ in on), mean(t for t, _ in off), mean(share for _, share in on)))
+    return found
 
 
 def _block(
@@ -65,45 +65,55 @@ def _block(
 ) -> tuple[float, float]:
     """Seconds per step of a block, and the share of them that the main thread spent on files."""
     writer, captured, steps, start = Writer(), 0.0, sim.step_count, time.perf_counter()
-    for frame in sim.frames_between(sim.time, FPS, range(1, BLOCK + 1)):
+    made = round(sim.time * FPS)  # names are new each time, as in a run: ext4 makes a writer wait who replaces a file
+    for frame in sim.frames_between(sim.time - made / FPS, FPS, range(made + 1, made + BLOCK + 1)):
         if folder is not None:
             begun = time.perf_counter()
             snapshot, _ = frame.snapshot(), sim.stats
             writer(functools.partial(write_frame, folder, snapshot, formats, stage, series))
             captured += time.perf_counter() - begun
-    if folder is not None:
-        save = checkpoint.capture(sim)
-        writer(lambda: save(folder / "state.npz"))
     writer.finish()
-    each = (time.perf_counter() - start) / (sim.step_count - steps)
-    return each, captured / (time.perf_counter() - start)
+    spent = time.perf_counter() - start
+    return spent / (sim.step_count - steps), captured / spent
+
+
+def saving(sim: Any, folder: Path) -> tuple[float, float, float]:
+    """Seconds to capture a checkpoint, seconds to write it, and its megabytes."""
+    start = time.perf_counter()
+    save = checkpoint.capture(sim)
+    captured = time.perf_counter() - start
+    start = time.perf_counter()
+    save(folder / "state.npz")
+    return captured, time.perf_counter() - start, (folder / "state.npz").stat().st_size / 1e6
 
 
 def drawing(sim: Any, folder: Path) -> list[tuple[float, float]]:
-    """Seconds to describe and draw a picture, and to write it, for eight pictures after the first."""
+    """Seconds to draw a picture, and to draw it into a PNG file, for eight moments, after two to warm up."""
     stage, renderer, found = Stage.of(sim), Renderer(WIDTH, HEIGHT), []
-    for frame in sim.frames_between(sim.time, 10 * FPS, range(1, 10)):
-        snapshot = frame.snapshot()
+    snapshots = [frame.snapshot() for frame in sim.frames_between(sim.time, 10 * FPS, range(1, 11))]
+    for snapshot in snapshots:
         start = time.perf_counter()
         renderer.render(stage.picture(snapshot, aspect=WIDTH / HEIGHT))
         drawn = time.perf_counter() - start
         start = time.perf_counter()
         renderer.save(folder / "frame.png", stage.picture(snapshot, aspect=WIDTH / HEIGHT))
         found.append((drawn, time.perf_counter() - start))
-    return found[1:]
+    return found[2:]
 
 
-def _print(sim: Any, pairs: list[tuple[float, float, float]], pictures: list[tuple[float, float]]) -> None:
+def _print(sim: Any, rounds: list, state: tuple[float, float, float], pictures: list[tuple[float, float]]) -> None:
     out = Console(highlight=False)
-    table = Table(title=f"{sim.particles:,} particles, blocks of {BLOCK} frames at {FPS} fps and a checkpoint")
+    table = Table(title=f"{sim.particles:,} particles, blocks of {BLOCK} frames at {FPS} fps")
     for header in ("with files, ms/step", "without", "cost", "main thread"):
         table.add_column(header, justify="right")
-    for on, off, captured in pairs:
+    for on, off, captured in rounds:
         table.add_row(f"{1e3 * on:.1f}", f"{1e3 * off:.1f}", f"{on / off - 1:+.1%}", f"{captured:.1%}")
     table.add_section()
-    table.add_row("median", "", f"{median(on / off - 1 for on, off, _ in pairs):+.1%}",
-                  f"{median(c for *_, c in pairs):.1%}")  # fmt: skip
+    table.add_row("median", "", f"{median(on / off - 1 for on, off, _ in rounds):+.1%}",
+                  f"{median(c for *_, c in rounds):.1%}")  # fmt: skip
     out.print(table)
+    captured, written, size = state
+    out.print(f"A checkpoint: {1e3 * captured:.0f} ms to capture, {1e3 * written:.0f} ms to write {size:.1f} MB.")
     if pictures:
         drawn, saved = (median(column) for column in zip(*pictures, strict=True))
         out.print(f"A picture of {WIDTH}x{HEIGHT}: {drawn:.2f} s to draw, {saved:.2f} s with its PNG file.")
