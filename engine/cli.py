@@ -87,7 +87,8 @@ def reporting(quiet: bool = False) -> Iterator[None]:
 
 
 def _complain(text: str) -> None:
-    typer.secho(f"pliant: {text}", fg="red", err=True)
+    with contextlib.suppress(OSError):  # nobody is listening
+        typer.secho(f"pliant: {text}", fg="red", err=True)
 
 
 def _sentence(text: str) -> str:
@@ -145,11 +146,9 @@ def run(
             raise PliantError(f"--checkpoint must be a number of seconds, 0 or more, got {checkpoint!r}")
         stream = sys.stdout if as_json else None
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # scenes may print
-            if resume:
-                source, given = _recorded(scene, out, given)
-            else:
-                source = find_scene(scene or SHOWCASE)
-                given["settings"] = [*([] if scene else SHOWCASE_SETTINGS), *(settings or [])]
+            if scene is None and not (resume and out):
+                scene, given["settings"] = SHOWCASE, [*SHOWCASE_SETTINGS, *(settings or [])]
+            source, given = _recorded(scene, out, given) if resume else (find_scene(str(scene)), given)
             plan = _plan(source, given, out or Path("out") / source.name)
             plan.checkpoint_seconds = checkpoint
             with source.blamed("during the run", SimulationError):
@@ -194,8 +193,6 @@ def _formats(text: str, video: bool) -> tuple[str, ...]:
 
 def _recorded(scene: str | None, out: Path | None, given: dict[str, Any]) -> tuple[SceneSource, dict[str, Any]]:
     """The scene and the choices of the run to resume. Only its length may be chosen anew."""
-    if out is None and scene is None:
-        raise PliantError("--resume needs the folder of the run (--out), or the scene")
     source = find_scene(scene) if scene else None
     folder = RunFolder(out or Path("out") / source.name)  # type: ignore[union-attr]
     if source and not folder.record_file.exists():
@@ -208,6 +205,7 @@ def _recorded(scene: str | None, out: Path | None, given: dict[str, Any]) -> tup
             "settings": record["settings"], "size": "{}x{}".format(*record["size"]),
             "look": record["look"], "seed": record.get("seed", SEED), "video": bool(record.get("video"))}  # fmt: skip
     meant: dict[str, Callable[[Any], Any]] = {
+        "fps": lambda rate: max(rate, 1 / record["seconds"]),
         "formats": lambda text: set(_formats(text, kept["video"])), "size": read_size, "look": read_look,
         "settings": lambda texts: repr(read_options(source, texts)),
     }  # fmt: skip
@@ -222,13 +220,9 @@ def _recorded(scene: str | None, out: Path | None, given: dict[str, Any]) -> tup
 
 
 def _recorded_scene(record: dict[str, Any]) -> SceneSource:
-    """The scene of a run by the name it was given, or, from another folder, by its file."""
-    try:
-        return find_scene(record["given"])
-    except PliantError:
-        if record["given"].endswith(".py") and Path(record.get("source") or "").is_file():
-            return find_scene(record["source"])
-        raise
+    """The scene of a run: its file, wherever the command is given, or its name."""
+    file = str(record.get("source"))
+    return find_scene(file if record["given"].endswith(".py") and Path(file).is_file() else record["given"])
 
 
 @app.command()

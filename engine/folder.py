@@ -27,7 +27,7 @@ except ImportError:  # not on Windows
 from pliant import checkpoint
 from pliant.checkpoint import Checkpoint
 from pliant.errors import PliantError
-from pliant.frames import PARTICLE_FORMATS, frame_file
+from pliant.frames import FORMATS, PARTICLE_FORMATS, frame_file
 from pliant.io import read_cloud
 from pliant.io.data import Snapshot
 from pliant.io.files import atomic_write
@@ -39,6 +39,7 @@ KEYS: dict[str, Any] = {"scene": str, "given": str, "settings": list, "seconds":
                         "formats": list, "asked_formats": list, "size": list, "look": list, "particles": dict,
                         "frames": list}  # fmt: skip
 CHECKPOINT = re.compile(r"frame_(\d+)_step_(\d+)\.npz")
+TORN = re.compile(r"\..+\.\d+\.part(\.mp4)?")  # half-written files, by the number of the process that wrote them
 KEPT = 2  # checkpoints: the last one, and the one before in case that one is damaged
 
 
@@ -150,27 +151,32 @@ class RunFolder:
         for path in self._checkpoints()[:-KEPT]:
             path.unlink(missing_ok=True)
 
-    def clear(self) -> None:
-        """Removes what an earlier run left here, and nothing of anybody else's."""
-        try:
+    def holds_something(self) -> bool:
+        """Whether there are traces of a run, be its record lost."""
+        return self.record_file.exists() or bool(self._checkpoints())
+
+    def clear(self, names: list[str]) -> None:
+        """Removes what an earlier run left here, and what would mix with bodies and walls of these names; nothing of
+        anybody else's."""
+        top: list[str] = []
+        with contextlib.suppress(PliantError):
             record = self.record()
-        except PliantError:
-            record = {"scene": "", "particles": {}}
-        bodies = "|".join(map(re.escape, (*record["particles"], *record.get("walls", ())))) or "(?!)"
-        ours = re.compile(rf"(frame|{bodies})(_\d{{4,}})?\.\w+|particles\.pvd")
+            names = [*names, *record["particles"], *record.get("walls", ())]
+            top = [self.video.name, f"{record['scene']}.usdc", "inspect.png", "sheet.png"]
+        bodies, endings = "|".join(map(re.escape, names)), "|".join(FORMATS)
+        ours = re.compile(rf"frame_\d{{4,}}\.png|({bodies})(_\d{{4,}})?\.({endings})|particles\.pvd")
         old = [path for path in self.frames.glob("*") if ours.fullmatch(path.name)] + self._checkpoints()
-        others = (f"{record['scene']}.usdc", "inspect.png", "sheet.png")
-        for path in (*old, self.record_file, self.stage_file, self.video, *(self.path / name for name in others)):
+        for path in (*old, self.record_file, self.stage_file, *(self.path / name for name in top)):
             with contextlib.suppress(OSError):
                 path.unlink()
-        self.sweep()
 
     def sweep(self) -> None:
         """Removes half-written files that a killed process left."""
         for folder in (self.path, self.frames, self.checkpoints):
             for path in folder.glob(".*.part*"):
-                with contextlib.suppress(OSError):
-                    path.unlink()
+                if TORN.fullmatch(path.name):
+                    with contextlib.suppress(OSError):
+                        path.unlink()
 
     def free_bytes(self) -> int:
         return shutil.disk_usage(self.path).free

@@ -1,10 +1,11 @@
 """How a run tells of itself: a bar on a terminal, lines elsewhere, JSON for programs, and a log in its folder."""
 
 import contextlib
+import dataclasses
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -126,27 +127,35 @@ class Interruption(KeyboardInterrupt):
         self.status = status
 
 
+@dataclasses.dataclass
+class Wish:
+    """What signals have asked for: `status` is the exit status that goes with it, 0 if nothing. If `at_once`, the first
+    one raises `Interruption` already."""
+
+    status: int = 0
+    at_once: bool = False
+
+
 @contextlib.contextmanager
-def interruptible(tell: Teller, at_once: bool = False) -> Iterator[Callable[[], int]]:
-    """Ctrl-C, SIGTERM and a closed terminal ask for an end after the step under way; a second time, or `at_once`,
-    they raise `Interruption`. Yields a function that gives the exit status asked for, or 0."""
-    asked: list[int] = []
+def interruptible(tell: Teller) -> Iterator[Wish]:
+    """Ctrl-C, SIGTERM and a closed terminal ask for an end after the step under way; a second time they insist."""
+    wish = Wish()
 
     def ask(number: int, _: Any) -> None:
-        if asked or at_once:
+        if wish.status or wish.at_once:
             raise Interruption(128 + number)
-        asked.append(128 + number)
+        wish.status = 128 + number
         tell.say("Ending after this step; press Ctrl-C again to end at once.")
 
     if threading.current_thread() is not threading.main_thread():  # signals reach the main thread only
-        yield lambda: 0
+        yield wish
         return
     numbers = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it
         numbers.append(signal.SIGHUP)
     before = {number: signal.signal(number, ask) for number in numbers}
     try:
-        yield lambda: asked[0] if asked else 0
+        yield wish
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

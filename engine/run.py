@@ -25,7 +25,7 @@ from pliant.io.usd_types import missing_usd
 from pliant.painter import Painter
 from pliant.pictures import draw_run, film
 from pliant.plan import Plan, dice, first_record, frame_record, restore_dice
-from pliant.progress import Interruption, Teller, interruptible, stage_table
+from pliant.progress import Teller, Wish, interruptible, stage_table
 from pliant.render import Look, available
 from pliant.simulation import Simulation
 from pliant.stage import Stage
@@ -34,6 +34,7 @@ from pliant.writer import Writer
 RECORD_SECONDS = 2.0  # run.json is written anew no more often than this, but before each checkpoint
 BYTES = {"vtu": 57, "npz": 40, "ply": 40, "bgeo": 44, "usd": 44}  # of a particle in a frame, with the usual fields
 BYTES_PER_PIXEL = 1  # of a picture
+DONE = ("finished", "ended by the scene")
 ENDS = {"finished": "Finished", "interrupted": "Interrupted", "failed": "Stopped",
         "ended by the scene": "Ended by the scene's on_step"}  # fmt: skip
 
@@ -48,6 +49,7 @@ class Run:
         self.tell = Teller(plan.name, plan.frames, stream)
         self.status = 0
         self.record = first_record(plan)
+        self.before: dict[str, Any] = {}  # the record of the run that is resumed
         self.formats = plan.formats
         self.series = Series()
         self.first, self.last = 0, -1  # the frame to begin with, the last that was made
@@ -67,7 +69,6 @@ class Run:
         self._check_folder()
         self.folder.prepare()
         with self.folder.locked(), self.tell.logging(self.folder.log):
-            self.folder.sweep()
             if self._begin():
                 return 0
             self._carry_out()
@@ -81,9 +82,11 @@ class Run:
             return
         try:
             record = self.folder.record()
-        except PliantError:  # no run, or too damaged to go on with
+        except PliantError as error:
+            if self.folder.holds_something():
+                raise PliantError(f"{error}; add --overwrite to replace what is there") from error
             return
-        if record.get("status") != "finished" and len(record["frames"]) > 1:
+        if record.get("status") not in DONE and len(record["frames"]) > 1:
             raise PliantError(f"{self.folder.path} holds an unfinished run of {record['scene']} with "
                               f"{len(record['frames'])} frames; add --resume to go on with it, or --overwrite to start "
                               "anew")  # fmt: skip
@@ -97,10 +100,13 @@ class Run:
                 describe(plan.scene)  # what no checkpoint can hold is told before the work, not after
             self.sim = plan.scene.build()
         else:
-            if self.first > plan.frames and self.record["status"] == "finished":
+            longer = plan.seconds > self.before["seconds"]
+            if self.before.get("status") in DONE and not longer and not self._lacks():
                 self.tell.say(f"{plan.folder} is finished already: it has {self.first} frames.")
                 return True
             self.sim = Simulation(saved.live_scene(plan.scene), saved=saved)
+            if self.before.get("source_sha256") != self.record["source_sha256"]:
+                self.tell.say(f"{plan.given} has changed since the run began; it goes on with what is there now.")
         counts = {filling.body.name: len(filling.x) for filling in self.sim.fillings}
         walls = [wall.name for wall in self.sim.world.walls.walls]
         self.record |= {"particles": counts, "walls": walls, "formats": list(self.formats), "status": "running",
@@ -110,15 +116,28 @@ class Run:
         if saved is None:
             if self.folder.record_file.exists():
                 self.tell.say(f"The earlier run in {plan.folder} is replaced.")
-            self.folder.clear()
+            self.folder.clear([*counts, *walls])
             self.stage = self.sim.canvas.stage
             self.stage.save(self.folder.stage_file)
         else:
             self.stage = self.sim.canvas.stage = self._kept_stage()
             self._miss_frames()
+        self.folder.sweep()
         self._announce(sum(counts.values()))
         self.folder.write_record(self.record)
+        if saved is not None:
+            restore_dice(saved.state["more"]["dice"])  # last: motions may draw while the simulation is made
         return False
+
+    def _lacks(self) -> bool:
+        """Whether a file is missing that is made of all frames together."""
+        wanted = [self.usd_file] * ("usd" in self.formats)
+        wanted += [self.folder.video] * (self.plan.video and "png" in self.formats)
+        return not all(path.exists() for path in wanted)
+
+    @property
+    def usd_file(self) -> Path:
+        return self.folder.path / f"{self.plan.name}.usdc"
 
     def _saved(self) -> Checkpoint | None:
         """The checkpoint to go on from, if there is one, and the record up to it."""
@@ -132,13 +151,13 @@ class Run:
             self.tell.say(f"There is no checkpoint in {folder}, so the run starts from the beginning.")
             return None
         frame, saved = found
-        self.record |= {key: old[key] for key in ("started", "versions", "status") if key in old}
+        self.before = old
+        self.record |= {key: old[key] for key in ("started", "versions") if key in old}
         self.record["frames"] = old["frames"][: frame + 1]
         self.record["resumed"] = [*old.get("resumed", []), {"frame": frame, "step": saved.state["step"]}]
         self.series.entries = [(entry["time"], frame_file(body, entry["frame"], "vtu"), body)
                                for entry in self.record["frames"] for body in old["particles"]]  # fmt: skip
         self.first, self.last = frame + 1, frame
-        restore_dice(saved.state["more"]["dice"])
         return saved
 
     def _kept_stage(self) -> Stage:
@@ -202,46 +221,49 @@ class Run:
         start, self.writer = time.perf_counter(), Writer()
         if "png" in self.formats and not self.late:
             self.painter = Painter(self.stage, self.folder.frames, self.stage.look or Look(), self.plan.size)
-        try:
-            status = self._simulate()
-            self.writer.finish()
-            if status != "interrupted":
-                self._finish_files()
-            self.record["status"] = status
-        except Interruption as asked:  # while whole-run files were made, or a second time
-            self.status = asked.status
-            self.record["status"] = "interrupted"
-        except BaseException as error:
-            text = str(error) if isinstance(error, PliantError) else f"{type(error).__name__}: {error}"
-            self.record |= {"status": "failed", "error": text}
-            self.tell.log(text)
-            if isinstance(error, PliantError) and not isinstance(error, SimulationError):
-                raise SimulationError(f"the run had to stop: {text}") from error
-            raise
-        finally:
-            with contextlib.suppress(PliantError):  # what failed has been said already
-                self.writer.finish()
-            if self.painter is not None:
-                self.painter.close()
-            self._end(time.perf_counter() - start)
+        with interruptible(self.tell) as wish:
+            try:
+                self._make(wish)
+            except KeyboardInterrupt as insisted:
+                self.status = getattr(insisted, "status", 130)
+                self.record["status"] = "interrupted"
+            except BaseException as error:
+                text = str(error) if isinstance(error, PliantError) else f"{type(error).__name__}: {error}"
+                self.record |= {"status": "failed", "error": text}
+                self.tell.log(text)
+                if isinstance(error, PliantError) and not isinstance(error, SimulationError):
+                    raise SimulationError(f"the run had to stop: {text}") from error
+                raise
+            finally:
+                with contextlib.suppress(PliantError):  # what failed has been said already
+                    self.writer.finish()
+                if self.painter is not None:
+                    self.painter.close()
+                self._end(time.perf_counter() - start)
 
-    def _simulate(self) -> str:
-        """Makes the frames; returns how it ended."""
-        plan, sim = self.plan, self.sim
-        self._last_checkpoint = time.perf_counter()
-        with interruptible(self.tell) as asked, self.tell.showing(max(self.first - 1, 0), sim.step_count):
-            first_step = sim.step_count + 1
-            sim.watchers.append(lambda _: self._after_step(first_step) and not asked())
+    def _make(self, wish: Wish) -> None:
+        """Makes the frames, and what is made of all of them."""
+        self._simulate(wish)
+        status = "finished" if self.last >= self.plan.frames else "ended by the scene"
+        if self.last < self.plan.frames and wish.status:
+            status, self.status = "interrupted", wish.status
+        wish.at_once = True  # what is left has no steps to end after; resuming takes it up again
+        self.writer.finish()
+        if status in DONE:
+            self._finish_files()
+        self.record["status"] = status
+
+    def _simulate(self, wish: Wish) -> None:
+        sim, self._last_checkpoint = self.sim, time.perf_counter()
+        first_step = sim.step_count + 1
+        sim.watchers.append(lambda _: self._after_step(first_step) and not wish.status)
+        with self.tell.showing(max(self.first - 1, 0), sim.step_count):
             for frame in self._frames():
                 self._keep(frame)
-                if asked():
+                if wish.status:
                     break
-            if sim.step_count >= first_step:
-                self._keep_state()  # to resume from, be it for a longer run
-        if self.last >= plan.frames:
-            return "finished"
-        self.status = asked()
-        return "interrupted" if asked() else "ended by the scene"
+        if sim.step_count >= first_step:
+            self._keep_state()  # to resume from, be it for a longer run
 
     def _frames(self) -> Iterator[Frame]:
         if not self.first:
@@ -317,18 +339,19 @@ class Run:
     # --- ending ---
 
     def _finish_files(self) -> None:
-        """What is made of all frames together. Here a signal ends the work at once: resuming takes it up again."""
+        """What is made of all frames together."""
         folder, indices, start = self.folder, range(self.last + 1), time.perf_counter()
-        with interruptible(self.tell, at_once=True):
-            if "usd" in self.formats:
-                with self._excused("USD file", folder.path / f"{self.plan.name}.usdc") as path:
-                    export_usd(folder, self.record, path)
-            if self.late:
-                with self._excused("pictures", folder.frames) as path:
-                    draw_run(folder, indices, path, None, self.plan.size)
-            if self.plan.video and "png" in self.formats:
-                with self._excused("video", folder.video) as path:
-                    film(path, [folder.frames / frame_file("frame", k, "png") for k in indices], self.record)
+        pictures = [folder.frames / frame_file("frame", k, "png") for k in indices]
+        if "usd" in self.formats:
+            with self._excused("USD file", self.usd_file) as path:
+                export_usd(folder, self.record, path)
+        undrawn = [k for k in indices if self.late or not pictures[k].exists()] if "png" in self.formats else []
+        if undrawn:
+            with self._excused("pictures", folder.frames) as path:
+                draw_run(folder, undrawn, path, None, self.plan.size)
+        if self.plan.video and "png" in self.formats:
+            with self._excused("video", folder.video) as path:
+                film(path, pictures, self.record)
         if self.made:
             self._spend("whole-run files", time.perf_counter() - start)
 

@@ -124,7 +124,12 @@ class Body:
             f"the second argument of add must be a material such as pl.Fluid(...), got {self.material!r}"]  # fmt: skip
         found = shape + material
         if isinstance(self.shown, Shape):
-            found += self.shown.problems()
+            shown = self.shown.problems()
+            if not shown and not np.isfinite(self.shown.bounds()).all():
+                shown = [f"what is shown must be finite, got {type(self.shown).__name__}"]
+            if not material and self.material.sampled:
+                shown.append("shown belongs to walls; a body of particles is shown as these")
+            found += shown
         elif self.shown is not None:
             found.append(f"shown must be a shape such as pl.Mesh(...) or None, got {self.shown!r}")
         if not _is_vector(self.velocity, FASTEST):
@@ -191,6 +196,9 @@ class Scene:
                                   f"{name!r}")  # fmt: skip
         elif name in taken:
             self._problems.append(f"two bodies are called {name!r}; names must differ")
+        elif name.casefold() in {other.casefold() for other in taken}:
+            self._problems.append(f"{name!r} differs from another name in capitals only; to some file systems they are "
+                                  "one")  # fmt: skip
         known = [p for p in inspect.signature(Scene.add).parameters if p not in ("self", "unknown")]
         self._problems += [f"{name}: add has no " + unknown_name("parameter", k, known)[8:] for k in unknown]
         if colors not in COLOR_MAPS:

@@ -165,14 +165,17 @@ class Simulation:
             if not self._until(start + k / fps, start + (k - 1) / fps):
                 return
             yield Frame(self, k)
+            if self._stop:
+                return
 
     def _until(self, end: float, begun: float) -> bool:
-        """Steps until `end`, in even steps towards it. False when a callback asked to stop."""
+        """Steps until `end`, in even steps towards it. False when a callback asked to stop before."""
+        self._stop = False
         while end - self.time > LEAST_FRAME_SHARE * (end - begun):
             left = end - self.time
             steps = max(math.ceil(left / self.next_dt() - 1e-9), 1)
             self.step(left / steps if steps <= 2 else None)
-            if self._stop:
+            if self._stop and end - self.time > LEAST_FRAME_SHARE * (end - begun):
                 return False
         self.world.time = end
         return True

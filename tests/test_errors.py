@@ -304,6 +304,22 @@ def test_names_whose_files_would_overwrite_others(name):
     has(only(scene), f"{name}: its files would get the names of those of 'water'; choose another name")
 
 
+def test_names_that_differ_in_capitals_only():
+    scene, _ = filled()
+    scene.add(pl.Sphere(radius=0.1), pl.Boundary(), name="rock")
+    scene.add(pl.Sphere(radius=0.1), pl.Boundary(), name="Rock")
+    has(only(scene), "'Rock' differs from another name in capitals only")
+
+
+@pytest.mark.parametrize(("shown", "material", "told"), [
+    (pl.Plane(), pl.Boundary(), "what is shown must be finite, got Plane"),
+    (pl.Sphere(radius=0.1), pl.Fluid(), "shown belongs to walls"),
+    (pl.Sphere(radius=-1), pl.Boundary(), "Sphere: radius must be"),
+])  # fmt: skip
+def test_what_is_shown_is_checked(shown, material, told):
+    has(only(added(SMALL, material, name="it", shown=shown)), told)
+
+
 def test_long_names_count_in_bytes():
     has(only(added(SMALL, pl.Fluid(), name="水" * 100)), "a name may hold up to 100 letters")
 

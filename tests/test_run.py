@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -358,14 +359,14 @@ def test_a_scene_may_end_itself_and_gets_its_files(call):
     Path("my.py").write_text(SCENE.replace("return scene", ending))
     text = call("run", "my.py", "--format", "usd")
     assert "Ended by the scene's on_step" in text and record("out/my")["status"] == "ended by the scene"
-    assert len(read_usd("out/my/my.usdc")) == len(record("out/my")["frames"]) == 6
+    assert len(read_usd("out/my/my.usdc")) == len(record("out/my")["frames"]) == 7
 
 
 def test_whole_run_files_are_made_up_for(call, monkeypatch):
     """A run that is stopped while its last files are made is not finished."""
     pytest.importorskip("pxr", reason="usd-core is not installed")
     with monkeypatch.context() as patch:
-        patch.setattr(running, "export_usd", lambda *_: os.kill(os.getpid(), signal.SIGTERM) or time.sleep(1))
+        patch.setattr(running, "export_usd", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
         call("run", "my.py", "--format", "npz,usd", "--seconds", "0.1", status=143)
     assert record("out/my")["status"] == "interrupted" and not Path("out/my/my.usdc").exists()
     assert "USD:" in call("run", "--resume", "--out", "out/my")
@@ -380,6 +381,96 @@ def test_a_reader_that_leaves_does_not_end_the_run(tmp_path):
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["event"] for line in done.stdout.splitlines()] == ["note", "start"]
     assert record(tmp_path / "out" / "my")["status"] == "finished" and "hello from the scene" in done.stderr
+
+
+def test_a_terminal_that_is_closed_costs_nothing(tmp_path):
+    (tmp_path / "my.py").write_text(SCENE)
+    master, terminal = os.openpty()
+    command = [sys.executable, "-m", "pliant", "run", "my.py", "--format", "npz", "--seconds", "100"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdin=terminal, stdout=terminal, stderr=terminal,
+                               start_new_session=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # fmt: skip
+    os.close(terminal)
+    patience = time.monotonic() + 60
+    while not (tmp_path / "out/my/frames/water_0005.npz").exists() and time.monotonic() < patience:
+        if select.select([master], [], [], 0.05)[0]:
+            os.read(master, 4096)
+    os.close(master)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(60) == 128 + signal.SIGHUP
+    run = RunFolder(tmp_path / "out" / "my")
+    assert run.record()["status"] == "interrupted" and run.latest()[0] >= 5
+
+
+def test_motions_may_be_random(call):
+    Path("my.py").write_text(SCENE.replace("0.4 * np.sin(6 * t)", "0.4 * np.random.random()"))
+    call("run", "my.py", "--format", "npz", "--seconds", "0.2", "--out", "whole")
+    call("run", "my.py", "--format", "npz", "--seconds", "0.1", "--out", "parts")
+    call("run", "--resume", "--seconds", "0.2", "--out", "parts")
+    assert_same("whole", "parts")
+
+
+def test_a_scene_file_that_has_changed_is_told(half):
+    Path("my.py").write_text(SCENE + "# a remark\n")
+    assert "my.py has changed since the run began" in half("run", "my.py", "--resume")
+
+
+def test_the_file_of_the_run_counts_and_not_another_of_its_name(half, monkeypatch, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "my.py").write_text("raise SystemExit('not this one')")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert "Finished" in half("run", "--resume", "--out", tmp_path / "out" / "my")
+
+
+def test_a_rate_that_was_raised_is_no_other(call):
+    call("run", "my.py", "--format", "npz", "--seconds", "0.1", "--fps", "7.3")
+    assert "finished already" in call("run", "my.py", "--format", "npz", "--seconds", "0.1", "--fps", "7.3", "--resume")
+
+
+def test_other_peoples_files_are_left_alone(call):
+    theirs = ["video.mp4", "sheet.png", "inspect.png", ".my.party.txt", "frames/frame.png", "frames/frame_0001.jpg",
+              "frames/water.txt", "frames/notes_0001.vtu"]  # fmt: skip
+    for name in theirs:
+        path = Path("out/my") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    for _ in range(2):
+        call("run", "my.py", "--format", "npz", "--seconds", "0.05")
+        assert [name for name in theirs[3:] if (Path("out/my") / name).read_text() != "mine"] == []
+    assert Path("out/my/frames/water_0002.npz").exists()
+
+
+def test_a_folder_with_somebody_elses_record_is_refused(call):
+    Path("out/my").mkdir(parents=True)
+    Path("out/my/run.json").write_text('{"jogging": "5 km"}')
+    assert "add --overwrite to replace what is there" in refusal(call("run", "my.py", status=2))
+    assert "jogging" in Path("out/my/run.json").read_text()
+
+
+def test_checkpoints_without_a_record_are_not_thrown_away(half):
+    Path("out/my/run.json").unlink()
+    assert "add --overwrite" in refusal(half("run", "my.py", status=2))
+    half("run", "my.py", "--overwrite", "--format", "npz", "--seconds", "0.05")
+    assert len(list(Path("out/my/frames").iterdir())) == 3
+
+
+def test_a_scene_that_ends_on_a_frame_has_that_frame(call):
+    ending = "scene.on_step(lambda sim: sim.time < 0.1 - 1e-9)\n    return scene"
+    Path("my.py").write_text(SCENE.replace("return scene", ending))
+    call("run", "my.py", "--format", "npz")
+    assert [frame["time"] for frame in record("out/my")["frames"]] == pytest.approx([0, 1 / 30, 2 / 30, 0.1])
+    assert "finished already" in call("run", "my.py", "--resume")
+    call("run", "my.py", "--format", "npz")
+
+
+def test_what_could_not_be_made_is_made_later(call, monkeypatch):
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    Path("out/my/my.usdc").mkdir(parents=True)
+    text = call("run", "my.py", "--format", "npz,usd", "--seconds", "0.05", status=1)
+    assert "No USD file could be made" in text and record("out/my")["status"] == "finished"
+    Path("out/my/my.usdc").rmdir()
+    call("run", "my.py", "--resume")
+    assert len(read_usd("out/my/my.usdc")) == 3
 
 
 def test_without_a_home(tmp_path):
@@ -403,7 +494,6 @@ def test_an_unfinished_run_is_not_thrown_away_by_mistake(half):
     (["my.py", "--set", "height=0.5"], "settings was []"),
     (["my.py", "--format", "vtu"], "formats was 'npz' and cannot become 'vtu'"),
     (["dam_break", "--out", "out/my"], "holds a run of my, not of dam_break"),
-    ([], "--resume needs the folder of the run (--out), or the scene"),
     (["--out", "nowhere"], "nowhere is not a run"),
     (["my.py", "--overwrite"], "exclude each other"),
 ])  # fmt: skip
