@@ -16,7 +16,7 @@ from pliant.console import console
 from pliant.io.plain import as_json
 from pliant.stats import Stats
 
-BAR_WIDTH = 20  # characters
+BAR_WIDTH = 10  # characters
 OTHERS = ("frames", "checkpoints", "waiting for files", "whole-run files")  # what a run does beside steps
 PLAIN_SECONDS = 10.0  # where there is no terminal, a line of progress comes no more often than this
 
@@ -104,7 +104,7 @@ class Teller:
         text = self._numbers(index, stats, wall)
         self.event("frame", seconds_left=round(left, 1), **record)
         if self._bar is not None:
-            self._bar[0].update(self._bar[1], completed=index, text=text)
+            self._bar[0].update(self._bar[1], completed=index, text=self._brief(index, stats, wall))
         if now - self._last >= PLAIN_SECONDS:
             self._last = now
             self.log(f"{text}, {left:.0f} s left")
@@ -112,11 +112,23 @@ class Teller:
                 say(f"{text}, {left:.0f} s left")
 
     def _numbers(self, index: int, stats: Stats, wall: float) -> str:
-        iterations = "+".join(str(stats.iterations[k]) for k in ("divergence", "density") if k in stats.iterations)
-        rate = stats.particles * (stats.step - self._first_step) / max(wall, 1e-9)
         return (f"frame {index}/{self.frames}, t {stats.time:.3f} s, dt {1e3 * stats.dt:.2g} ms, "
-                f"{iterations or 0} iterations, error {stats.mean_density_error:.1e}, "
-                f"{stats.particles:,} particles, {rate:.2g}/s")  # fmt: skip
+                f"{_iterations(stats)} iterations, error {stats.mean_density_error:.1e}, "
+                f"{stats.particles:,} particles, {self._rate(stats, wall):.2g}/s")  # fmt: skip
+
+    def _brief(self, index: int, stats: Stats, wall: float) -> str:
+        """The same beside a bar, where room is scarce."""
+        return (f"{index}/{self.frames} t {stats.time:.2f} s dt {1e3 * stats.dt:.2g} ms it {_iterations(stats)} "
+                f"err {stats.mean_density_error:.0e} {self._rate(stats, wall):.2g}/s")  # fmt: skip
+
+    def _rate(self, stats: Stats, wall: float) -> float:
+        """Particles that are moved on by a step, per second."""
+        return stats.particles * (stats.step - self._first_step) / max(wall, 1e-9)
+
+
+def _iterations(stats: Stats) -> str:
+    """Of the two pressure solves, as "5+0"."""
+    return "+".join(str(stats.iterations[k]) for k in ("divergence", "density") if k in stats.iterations) or "0"
 
 
 class Interruption(KeyboardInterrupt):
