@@ -12,6 +12,7 @@ os.environ.setdefault("HOME", os.path.expanduser("~"))  # Taichi's cache aborts 
 from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.frames import Frame
 from pliant.geometry import Box, Capsule, Cylinder, Mesh, Plane, Shape, Sphere, Torus
+from pliant.io.video import write_video
 from pliant.materials import Boundary, Fluid, Material
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.scene import Body, Scene
@@ -23,5 +24,5 @@ __version__ = "0.1.0"
 __all__ = [
     "DFSPH", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule", "Cylinder", "Fluid", "Frame", "Light",
     "Look", "Material", "Mesh", "Orbit", "Plane", "PliantError", "Scene", "SceneError", "Shape", "Simulation",
-    "SimulationError", "Sphere", "Torus", "load",
+    "SimulationError", "Sphere", "Torus", "load", "write_video",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Films: frames drawn by worker processes are those drawn here, and videos hold every one of them."""
 
 import os
+import shutil
 import signal
 
 import numpy as np
@@ -135,8 +136,13 @@ def test_videos_from_files_with_gaps(tmp_path):
     for k, file in enumerate(files):
         write_png(file, np.full((32, 32, 3), 60 * (k + 1), np.uint8))
     write_video(tmp_path / "out" / "film.mp4", files, 25)
-    _, frames = frames_of(tmp_path / "out" / "film.mp4")
-    np.testing.assert_allclose([f.mean() for f in frames], [60, 120, 180], atol=4)
+    (tmp_path / "many").mkdir()
+    for k, file in enumerate(files):  # a folder of frames, in the order of their numbers
+        shutil.copy(file, tmp_path / "many" / f"frame_{9998 + k:04d}.png")
+    write_video(tmp_path / "many.mp4", tmp_path / "many", 25)
+    for film_file in (tmp_path / "out" / "film.mp4", tmp_path / "many.mp4"):
+        _, frames = frames_of(film_file)
+        np.testing.assert_allclose([f.mean() for f in frames], [60, 120, 180], atol=4)
 
 
 def test_videos_that_cannot_be(tmp_path, monkeypatch):

@@ -16,10 +16,11 @@ SLOWEST, FASTEST = 0.5, 240.0  # frames a second that players cope with
 QUALITY = 18  # constant rate factor of x264: 18 is visually lossless
 
 
-def write_video(path: str | os.PathLike, frames: Iterable[Any], fps: float = 30.0) -> int:
+def write_video(path: str | os.PathLike, frames: Iterable[Any] | str | os.PathLike, fps: float = 30.0) -> int:
     """Writes pictures into an .mp4 file, whole or not at all, and returns how many there were.
 
-    `frames` are PNG files in their order, or arrays (height, width, 3) uint8, first row on top, all of one size; `fps`
+    `frames` are PNG files in their order, a folder with frame_0000.png and so on, or arrays (height, width, 3) uint8,
+    first row on top, all of one size; `fps`
     is frames a second, 0.5 to 240. H.264 with 4:2:0 colours, which every player knows, needs even sides: of an odd one
     the last row or column is left out.
     """
@@ -28,6 +29,8 @@ def write_video(path: str | os.PathLike, frames: Iterable[Any], fps: float = 30.
         raise PliantError(f"a film needs a name that ends in .mp4, got {path}.")
     if isinstance(fps, bool) or not isinstance(fps, (int, float, np.number)) or not SLOWEST <= fps <= FASTEST:
         raise PliantError(f"fps must be in [{SLOWEST:g}, {FASTEST:g}], got {fps!r}.")
+    if isinstance(frames, (str, os.PathLike)):
+        frames = sorted(Path(frames).glob("frame_*.png"), key=lambda picture: (len(picture.name), picture.name))
     pictures = _arrays(frames)
     first = next(pictures, None)
     if first is None:
