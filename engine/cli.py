@@ -117,7 +117,7 @@ _root.__doc__ = pliant.__doc__
 @app.command()
 def run(
     scene: Annotated[str | None, typer.Argument(help="Name of a scene, or a .py file; the showcase if none.")] = None,
-    seconds: Annotated[float | None, typer.Option(help="Simulated time [s]; the scene's own if not given.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Simulated seconds; the scene's own if not given.")] = None,
     fps: Annotated[float | None, typer.Option(help=f"Frames per simulated second; {FPS:g} if not given.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the results; out/<scene> if not given.")] = None,
     formats: Annotated[
