@@ -5,7 +5,7 @@ from typing import Any
 
 from pliant.errors import PliantError, unknown_name
 from pliant.render import Camera, Look, Orbit
-from pliant.sources import parse_value
+from pliant.sources import parse_value, split_setting
 
 SMALLEST, LARGEST = 16, 7680  # sides of a picture [pixels]; 7680 is 8K
 
@@ -32,13 +32,10 @@ def read_look(settings: list[str]) -> dict[str, Any]:
     """What differs from the usual look, from texts such as "color=pressure"."""
     usual, values = Look().values(), {}
     for setting in settings:
-        name, equals, text = setting.partition("=")
-        name = name.strip().replace("-", "_")
-        if not equals or not name:
-            raise PliantError(f"--look needs name=value, got {setting!r}")
+        name, text = split_setting("--look", setting)
         if name not in usual:
             raise PliantError("--look: " + unknown_name("name", name, usual))
-        values[name] = parse_value(name, text.strip(), usual[name])
+        values[name] = parse_value(name, text, usual[name])
     problems = Look(**values).problems()
     if problems:
         raise PliantError("; ".join(problems))

@@ -16,6 +16,7 @@ from typing import Any
 
 from pliant import backend
 from pliant.errors import PliantError
+from pliant.frames import frame_file
 from pliant.io.data import Snapshot
 from pliant.render.look import Look
 from pliant.render.renderer import Renderer
@@ -32,7 +33,7 @@ class DeadWorkerError(PliantError):
 
 def picture_file(folder: Path, index: int) -> Path:
     """Where the picture of a frame goes."""
-    return folder / f"frame_{index:04d}.png"
+    return folder / frame_file("frame", index, "png")
 
 
 def cores() -> int:

@@ -131,18 +131,24 @@ def read_options(source: SceneSource, settings: list[str]) -> dict[str, Any]:
     anything = any(p.kind == p.VAR_KEYWORD for p in parameters)
     values = {name: p.default for name, p in known.items() if p.default is not p.empty}
     for setting in settings:
-        name, equals, text = setting.partition("=")
-        name = name.strip().replace("-", "_")
-        if not equals or not name:
-            raise PliantError(f"--set needs name=value, got {setting!r}")
+        name, text = split_setting("--set", setting)
         if name not in known and not anything:
             some = unknown_name("option", name, known) if known else f"unknown option {name!r}; it takes none."
             raise PliantError(f"{source.given}: {some}")
-        values[name] = parse_value(name, text.strip(), _example(known.get(name)))
+        values[name] = parse_value(name, text, _example(known.get(name)))
     missing = [name for name in known if name not in values]
     if missing:
         raise PliantError(f"{source.given} needs a value for {missing[0]!r}; add --set {missing[0]}=...")
     return values
+
+
+def split_setting(flag: str, setting: str) -> tuple[str, str]:
+    """Name and value of a text "name=value" that was given behind `flag`."""
+    name, equals, text = setting.partition("=")
+    name = name.strip().replace("-", "_")
+    if not equals or not name:
+        raise PliantError(f"{flag} needs name=value, got {setting!r}")
+    return name, text.strip()
 
 
 def _example(parameter: inspect.Parameter | None) -> Any:
