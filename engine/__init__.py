@@ -13,16 +13,17 @@ from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.frames import Frame
 from pliant.geometry import Box, Capsule, Cylinder, Mesh, Plane, Shape, Sphere, Torus
 from pliant.io.video import write_video
-from pliant.materials import Boundary, Fluid, Material
+from pliant.materials import Boundary, Elastic, Fluid, Material
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.scene import Body, Scene
 from pliant.simulation import Simulation, load
+from pliant.solvers.elasticity import Peer, Split
 from pliant.solvers.pressure.dfsph import DFSPH
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "DFSPH", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule", "Cylinder", "Fluid", "Frame", "Light",
-    "Look", "Material", "Mesh", "Orbit", "Plane", "PliantError", "Scene", "SceneError", "Shape", "Simulation",
-    "SimulationError", "Sphere", "Torus", "load", "write_video",
+    "DFSPH", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule", "Cylinder", "Elastic", "Fluid", "Frame",
+    "Light", "Look", "Material", "Mesh", "Orbit", "Peer", "Plane", "PliantError", "Scene", "SceneError", "Shape",
+    "Simulation", "SimulationError", "Sphere", "Split", "Torus", "load", "write_video",
 ]  # fmt: skip

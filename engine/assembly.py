@@ -79,13 +79,18 @@ def fixed_mask(body: Body, x: np.ndarray) -> np.ndarray:
     """Which particles of a body have a prescribed motion."""
     if body.fixed is None:
         return np.full(len(x), body.motion is not None)
+    return marked(body.name, body.fixed, x)
+
+
+def marked(name: str, given: Any, x: np.ndarray) -> np.ndarray:
+    """Which particles at x are meant by a function of their positions, an array, or True for all."""
     try:
-        mask = np.asarray(body.fixed(x) if callable(body.fixed) else body.fixed)
+        mask = np.asarray(given(x) if callable(given) else given)
     except Exception as error:  # the user's own function: whatever it raises is reported
-        raise SceneError([f"{body.name}: the function given to fix fails: {error}"]) from error
+        raise SceneError([f"{name}: the function given to fix fails: {error}"]) from error
     if mask.dtype != bool or mask.shape not in ((), (len(x),)):
-        given = repr(mask.item()) if mask.shape == () else f"an array of {mask.dtype} of shape {mask.shape}"
-        raise SceneError([f"{body.name}: fix needs True or False for each of its {len(x):,} particles, got {given}"])
+        got = repr(mask.item()) if mask.shape == () else f"an array of {mask.dtype} of shape {mask.shape}"
+        raise SceneError([f"{name}: fix needs True or False for each of its {len(x):,} particles, got {got}"])
     return np.full(len(x), mask) if mask.shape == () else np.ascontiguousarray(mask)
 
 

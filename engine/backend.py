@@ -16,7 +16,9 @@ BACKENDS = {"cpu": ti.cpu, "cuda": ti.cuda, "vulkan": ti.vulkan, "metal": ti.met
 
 vec3 = ti.types.vector(3, ti.f32)
 ivec3 = ti.types.vector(3, ti.i32)
+vec4 = ti.types.vector(4, ti.f32)
 mat3 = ti.types.matrix(3, 3, ti.f32)
+mat4 = ti.types.matrix(4, 4, ti.f32)
 
 Reals = ti.types.ndarray(dtype=ti.f32, ndim=1)
 Ints = ti.types.ndarray(dtype=ti.i32, ndim=1)

@@ -37,7 +37,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Reals, RealTable, Vectors, ivec3, vec3
+from pliant.backend import Reals, RealTable, Vectors, ivec3, mat3, vec3
 from pliant.smoothing import Smoothing
 
 BLOCK = 8  # nodes along a block's edge, beside one more on each side that its splines reach
@@ -230,7 +230,7 @@ def cache_folder() -> Path:
 
 def upload(values: np.ndarray, kind: Any) -> ti.Ndarray:
     """A device array with these values (at least one element: empty arrays cannot be passed to kernels)."""
-    shape = values.shape[:-1] if kind in (vec3, ivec3) else values.shape
+    shape = values.shape[:-2] if kind is mat3 else values.shape[:-1] if kind in (vec3, ivec3) else values.shape
     array = ti.ndarray(kind, tuple(max(s, 1) for s in shape))
     if values.size:
         array.from_numpy(np.ascontiguousarray(values, np.int32 if kind in (ti.i32, ivec3) else np.float32))

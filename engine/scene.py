@@ -15,6 +15,7 @@ from pliant.options import Options, param, positive
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.render.colors import COLOR_MAPS
 from pliant.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT
+from pliant.solvers.elasticity import ElasticityOptions, Split
 from pliant.solvers.pressure.base import PressureOptions
 from pliant.solvers.pressure.dfsph import DFSPH
 
@@ -37,6 +38,7 @@ class Settings(Options):
     gravity: tuple = param((0.0, -9.81, 0.0), "acceleration of gravity; y is up", "m/s^2", kind="vector", low=-1e6,
                            high=1e6)  # fmt: skip
     pressure: Any = param(DFSPH(), "pressure solver", kind="any")
+    elasticity: Any = param(Split(), "solver of elastic solids", kind="any")
     dt: Any = positive(None, "fixed time step; None adapts it to the CFL condition", "s", high=1.0, optional=True)
     cfl: float = positive(0.4, "share of a particle diameter that the fastest particle moves in a step", "1", high=1.0,
                           source="Monaghan 1992")  # fmt: skip
@@ -53,6 +55,10 @@ class Settings(Options):
             found.append(f"Scene: pressure must be a pressure solver such as pl.DFSPH(), got {self.pressure!r}")
         else:
             found += self.pressure.problems()
+        if not isinstance(self.elasticity, ElasticityOptions):
+            found.append(f"Scene: elasticity must be a solver such as pl.Split(), got {self.elasticity!r}")
+        else:
+            found += self.elasticity.problems()
         if not found and self.min_dt > self.max_dt:
             found.append(f"Scene: min_dt must not exceed max_dt, got {self.min_dt!r} and {self.max_dt!r}")
         return found + self._period_problems()

@@ -21,6 +21,7 @@ from pliant.particles import Particles
 from pliant.reduce import Extent
 from pliant.scene import Body, Scene
 from pliant.smoothing import smoothing
+from pliant.solvers.elasticity.base import Elasticity
 from pliant.solvers.force import wanted_forces
 from pliant.solvers.prescribed import Prescribed
 from pliant.solvers.step import Step
@@ -62,14 +63,18 @@ class Simulation:
             Neighbors(particles, w, scene.spacing, tuple(settings.periodic)),
             Walls(particles, walls, scene.spacing, wall_profile(w)),
             scene.spacing, np.asarray(settings.gravity, dtype=float), materials,
+            tuple(filling.body.name for filling in self.fillings),
         )  # fmt: skip
         self._ranges = self._count()
         if saved is None:
             self._fill(particles)
+            for force in forces:
+                force.fill(self.world)
         else:
             checkpoint.fill(saved, particles)
         self.prescribed = Prescribed(self.world, [f.body.motion for f in self.fillings], self._pivots())
         self._step = Step(self.world, settings.pressure.solver(self.world), [f(self.world, settings) for f in forces])
+        self.notes += [note for force in self._step.forces for note in force.notes]
         self._extent = Extent()
         self._good = particles.copies()
         if saved is None:
@@ -104,6 +109,11 @@ class Simulation:
         return self.world.time
 
     @property
+    def elasticity(self) -> Elasticity | None:
+        """The solver of elastic bodies, if there are any."""
+        return next((force for force in self._step.forces if isinstance(force, Elasticity)), None)
+
+    @property
     def particles(self) -> int:
         """Number of particles."""
         return self.world.particles.n
@@ -111,7 +121,8 @@ class Simulation:
     def measure(self) -> None:
         """Looks at all particles anew; needed after positions or velocities were changed from outside."""
         self._accept(math.inf, None)
-        self._given_speed = self._speed
+        stored = self.elasticity.energy() / float(self.world.particles.numpy("m").sum()) if self.elasticity else 0.0
+        self._given_speed = self._speed + math.sqrt(2 * max(stored, 0.0))
 
     def next_dt(self) -> float:
         """The step that the CFL condition, the forces and the bounds allow: dt (|v| + g dt) = cfl d."""

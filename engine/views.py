@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pliant.errors import PliantError
+from pliant.errors import PliantError, SceneError
 from pliant.scene import Body
 from pliant.walls import Wall
 
@@ -12,14 +12,14 @@ from pliant.walls import Wall
 class BodyView:
     """`sim[body]`: reading a property copies from the simulation, assigning `x` or `v` writes to it."""
 
-    _assignable = ("x", "v")
+    _assignable = ("x", "v", "material")
 
     def __init__(self, sim: Any, name: str, first: int, last: int):
         self._sim, self._name, self._slice = sim, name, slice(int(first), int(last))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and name not in self._assignable:
-            allowed = " and ".join(self._assignable)
+            allowed = ", ".join(self._assignable[:-1]) + f" and {self._assignable[-1]}"
             raise PliantError(f"{self._name}.{name} cannot be assigned; {allowed} can")
         object.__setattr__(self, name, value)
 
@@ -42,6 +42,8 @@ class BodyView:
             raise PliantError(f"{self._name}.{field} needs finite numbers in single precision, got NaN or infinity")
         everything[self._slice] = wanted
         particles.set_by_id(field, everything)
+        if field == "v" and self._sim.elasticity is not None:
+            self._sim.elasticity.start_anew()
         self._sim.measure()
 
     @property
@@ -82,6 +84,107 @@ class BodyView:
     def pressure(self) -> np.ndarray:
         """Pressures of the last step (n,) [Pa]."""
         return self._read("p")
+
+
+    # --- elastic bodies ---------------------------------------------------------------------------------
+
+    @property
+    def _elastic(self) -> tuple[Any, int]:
+        """The solver that moves this body, and the body's number."""
+        number = [f.body.name for f in self._sim.fillings].index(self._name)
+        solver = self._sim.elasticity
+        if solver is None or number not in solver.solids:
+            raise PliantError(f"{self._name} is not elastic: it has no rest shape, deformation or stiffness")
+        return solver, number
+
+    @property
+    def rest(self) -> np.ndarray:
+        """Positions at rest (n, 3) [m]."""
+        return self._elastic[0].world.particles.by_id("rest")[self._slice]
+
+    @property
+    def F(self) -> np.ndarray:  # noqa: N802
+        """Deformation gradients (n, 3, 3)."""
+        solver, number = self._elastic
+        return solver.deformation(number)[0]
+
+    @property
+    def R(self) -> np.ndarray:  # noqa: N802
+        """Rotations in the deformation gradients (n, 3, 3)."""
+        solver, number = self._elastic
+        return solver.deformation(number)[1]
+
+    @property
+    def material(self) -> Any:
+        """Its material. Assigning another of the same kind and density changes the stiffness at run time; the matrix is
+        factorised anew in the background, and the next step waits for it."""
+        return self._sim[self._name]._filling.body.material
+
+    @material.setter
+    def material(self, material: Any) -> None:
+        solver, number = self._elastic
+        old = self.material
+        if type(material) is not type(old):
+            raise PliantError(f"{self._name} is {type(old).__name__} and can only become another {type(old).__name__}, "
+                              f"got {material!r}")  # fmt: skip
+        problems = material.problems()
+        if problems:
+            raise SceneError([f"{self._name}: {sentence}" for sentence in problems])
+        for name in ("density", "neighbours"):
+            if getattr(material, name) != getattr(old, name):
+                raise PliantError(f"{self._name}: {name} belongs to the rest shape and cannot change at run time")
+        self._filling.body.material = material
+        materials = list(self._sim.world.materials)
+        materials[number] = material
+        self._sim.world.materials = tuple(materials)
+        solver.refresh()
+
+    @property
+    def _filling(self) -> Any:
+        return next(f for f in self._sim.fillings if f.body.name == self._name)
+
+    # --- prescribed motion ------------------------------------------------------------------------------
+
+    @property
+    def fixed(self) -> np.ndarray:
+        """Which particles have a prescribed motion (n,)."""
+        return self._read("mobility") == 0
+
+    def fix(self, mask: Any = True) -> None:
+        """Holds more particles in place, or has them moved if the body has a motion: `mask` is a function of the
+        positions (the rest positions of an elastic body), an array, or True for all."""
+        self._hold(self.fixed | self._mask(mask))
+
+    def release(self, mask: Any = True) -> None:
+        """Frees particles that were fixed or moved."""
+        self._hold(self.fixed & ~self._mask(mask))
+
+    def move(self, motion: Any, pivot: Any = None) -> None:
+        """Moves the fixed particles at the velocity `motion(t)` from now on, as `body.move` does; None holds them."""
+        body = self._filling.body
+        if motion is not None and not callable(motion):
+            raise PliantError(f"{self._name}: move needs a function of time, got {motion!r}")
+        body.move(motion, pivot)
+        number = [f.body.name for f in self._sim.fillings].index(self._name)
+        self._sim.prescribed.lead(number, body.motion, pivot)
+
+    def _mask(self, mask: Any) -> np.ndarray:
+        from pliant.assembly import marked
+
+        elastic = self._sim.elasticity is not None and "rest" in self._sim.world.particles.schema
+        return marked(self._name, mask, self._read("rest" if elastic else "x").astype(float))
+
+    def _hold(self, fixed: np.ndarray) -> None:
+        particles = self._sim.world.particles
+        mobility = particles.by_id("mobility")
+        if np.array_equal(mobility[self._slice] == 0, fixed):
+            return
+        mobility[self._slice] = np.where(fixed, 0.0, 1.0 / self._filling.body.material.density)
+        particles.set_by_id("mobility", mobility)
+        self._sim.prescribed.active = bool((mobility == 0).any())
+        self._sim.measure()
+        if self._sim.elasticity is not None:
+            self._sim.elasticity.refresh()
 
 
 class WallView:

@@ -19,6 +19,7 @@ class World:
     spacing: float  # particle diameter d [m]
     gravity: np.ndarray  # [m/s^2]
     materials: tuple  # one for each body, in the order of `particles.body`
+    names: tuple[str, ...]  # of these bodies
     time: float = 0.0  # [s]
 
     @property

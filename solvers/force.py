@@ -21,6 +21,7 @@ class Force:
     name: ClassVar[str]
     rank: ClassVar[int] = 0  # forces act in ascending rank
     fields: ClassVar[tuple[Field, ...]] = ()
+    feels_pressure: ClassVar[bool] = False  # acts once the pressure of the last step has, in answer to it
 
     def __init_subclass__(cls) -> None:
         FORCES.append(cls)
@@ -32,6 +33,14 @@ class Force:
 
     def __init__(self, world: World, settings: Any):
         self.world = world
+        self.notes: list[str] = []  # what the user should know of, a sentence each
+
+    @classmethod
+    def fill(cls, world: World) -> None:
+        """Gives its own fields their values at the start, once the particles have theirs."""
+
+    def meet(self) -> None:
+        """Looks at the pairs of neighbours before anything acts on them; may take some out."""
 
     def apply(self, dt: float) -> dict[str, float]:
         """Changes velocities by one step; returns numbers for `sim.stats`."""

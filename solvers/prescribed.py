@@ -31,6 +31,12 @@ class Prescribed:
         self.active = bool((world.particles.numpy("mobility") == 0).any())
         self.last: tuple[float, np.ndarray] | None = None  # time and velocities of the last step
 
+    def lead(self, body: int, motion: Callable[[float], Any] | None, pivot: Any) -> None:
+        """Gives a body another motion, about another pivot if one is given."""
+        self.motions[body] = motion
+        if pivot is not None:
+            self.pivots[body] = pivot
+
     def velocities(self, t: float) -> tuple[np.ndarray, np.ndarray]:
         pairs = [rigid_velocity(m(t)) if m else (np.zeros(3), np.zeros(3)) for m in self.motions]
         return np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])

@@ -52,21 +52,31 @@ class Step:
         self.seconds.clear()
         with self.stage("neighbours"):
             world.neighbors.update(low, high)
+            for force in self.forces:
+                force.meet()
         with self.stage("boundaries"):
             world.walls.feel(world.time)
-        for force in self.forces:
-            with self.stage(force.name):
-                self.numbers.update(force.apply(dt))
+        self.act(dt, feeling_pressure=False)
         with self.stage("pressure"):
             self.pressure.prepare()
+            self.pressure.guess(dt)
+        self.act(dt, feeling_pressure=True)
+        with self.stage("pressure"):
             self.divergence = self.pressure.remove_divergence(dt)
         with self.stage("density"):
             self.density = self.pressure.remove_compression()
         with self.stage("advance"):
             if world.walls.rough:
-                _rub(p.n, dt, p.p, p.mobility, p.wall_friction, p.wall_gradient, p.wall_velocity, p.v)
+                _rub(p.n, dt, p.p, self.pressure.ease, p.wall_friction, p.wall_gradient, p.wall_velocity, p.v)
             _advance(p.n, dt, world.neighbors.period, p.v, p.shift, p.x)
             world.walls.advance(dt)
+
+    def act(self, dt: float, feeling_pressure: bool) -> None:
+        """Forces that come before the guess of the pressure, or after it."""
+        for force in self.forces:
+            if force.feels_pressure == feeling_pressure:
+                with self.stage(force.name):
+                    self.numbers.update(force.apply(dt))
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

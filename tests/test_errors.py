@@ -413,7 +413,7 @@ def test_assigning_what_is_not_finite(sim, values):
 
 def test_assigning_what_cannot_be_assigned(sim):
     for name in ("density", "velocity"):  # a property, and a misspelt one
-        with pytest.raises(pl.PliantError, match=rf"water\.{name} cannot be assigned; x and v can"):
+        with pytest.raises(pl.PliantError, match=rf"water\.{name} cannot be assigned; x, v and material can"):
             setattr(sim["water"], name, 1.0)
 
 

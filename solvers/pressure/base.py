@@ -27,5 +27,6 @@ class PressureOptions(Options):
         raise NotImplementedError
 
     def solver(self, world: World) -> Any:
-        """An object with `prepare()`, `remove_divergence(dt)` and `remove_compression()`, called in that order."""
+        """An object with `prepare()`, `guess(dt)`, `remove_divergence(dt)` and `remove_compression()`, called in that
+        order."""
         raise NotImplementedError

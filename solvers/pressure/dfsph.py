@@ -64,7 +64,7 @@ class DFSPH(PressureOptions):
 
 class DFSPHSolver:
     """`remove_divergence` acts on velocities once all forces have, `remove_compression` then finds `particles.shift`.
-    `prepare` belongs before them, once positions have changed."""
+    `prepare` and `guess` belong before them, once positions have changed."""
 
     def __init__(self, options: DFSPH, world: World):
         self.options, self.world = options, world
@@ -83,15 +83,25 @@ class DFSPHSolver:
         lightest = min((m.density for m in self.world.materials), default=1000.0)
         return float((d**3 * slope**2).sum() * d**3 / lightest)
 
+    @property
+    def ease(self) -> ti.Ndarray:
+        """Mobilities: those of solids count what moves along with a particle."""
+        p = self.world.particles
+        return p.ease if "ease" in p.schema else p.mobility
+
     def prepare(self) -> None:
         p = self.world.particles
-        system.prepare(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.V, p.mobility, p.D)
+        system.prepare(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.V, self.ease, p.D)
+
+    def guess(self, dt: float) -> None:
+        """Lets the pressures of the last step act."""
+        p = self.world.particles
+        system.begin(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.mobility, dt, p.p, p.q, p.v)
 
     def remove_divergence(self, dt: float) -> Outcome:
         """Velocities: what is at rest density comes no closer, what is above it parts."""
         p, options = self.world.particles, self.options
         tolerance = min(options.max_divergence_error, self.feedback * options.max_density_error)
-        system.begin(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.mobility, dt, p.p, p.q, p.v)
         system.predict(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.wall_flux, p.wall_density, p.density, p.D,
                        self.least, p.v, dt, self.feedback, p.q, p.residual, self.partial, self.sums)  # fmt: skip
         outcome = self._solve(tolerance, options.min_iterations, p.v, 1.0 / dt)
@@ -110,15 +120,18 @@ class DFSPHSolver:
         p, pairs = self.world.particles, self.world.neighbors.pairs
         iterations, step = 0, FIRST_STEP
         while iterations < least or (self._error() > tolerance and iterations < self.options.max_iterations):
-            system.iterate(p.n, *pairs, p.wall_gradient, p.V, self.world.spacing**3, p.mobility, p.D, self.least, rate,
+            system.iterate(p.n, *pairs, p.wall_gradient, p.V, self.world.spacing**3, self.ease, p.D, self.least, rate,
                            step, p.q, p.change, p.a, moved, p.answer, p.residual, self.partial, self.sums)  # fmt: skip
             iterations += 1
             curvature = self.sums[system.CURVATURE]
             if curvature > 0.0:
                 step = min(max(self.sums[system.LENGTH] / curvature, SHORTEST_STEP), LONGEST_STEP)
-        mean = self.sums[system.COMPRESSION] / p.n
+        mean = self.sums[system.COMPRESSION] / self._members()
         return Outcome(iterations, mean, self.sums[system.LARGEST], self._error() <= tolerance)
 
     def _error(self) -> float:
         two_sided = self.sums[system.TWO_SIDED] / TWO_SIDED
-        return max(self.sums[system.COMPRESSION], two_sided) / self.world.particles.n
+        return max(self.sums[system.COMPRESSION], two_sided) / self._members()
+
+    def _members(self) -> float:
+        return max(self.sums[system.MEMBERS], 1.0)

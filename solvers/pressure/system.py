@@ -33,7 +33,7 @@ FIELDS = (
 # a closed volume filled to the brim would have no room for that, and jam.
 REST = 1.0001
 
-COMPRESSION, TWO_SIDED, LENGTH, CURVATURE, LARGEST, SUMS = range(6)  # what a solve sums up, and their number
+COMPRESSION, TWO_SIDED, LENGTH, CURVATURE, LARGEST, MEMBERS, SUMS = range(7)  # what a solve sums up, and their number
 
 
 @ti.kernel
@@ -121,16 +121,19 @@ def go_on(n: ti.i32, wall: Reals, density: Reals, D: Reals, least: ti.f32, compr
 @ti.func
 def survey(s: ti.i32, n: ti.i32, D: ti.template(), least: ti.f32, q: ti.template(), residual: ti.template(),
            partial: ti.template()):  # fmt: skip
-    """Sums of the errors in one block."""
+    """Sums of the errors in one block, and how many particles have something to push against: the inside of a solid has
+    not, and must not dilute the mean."""
     lo, hi = block(s, n)
-    over, error, worst = 0.0, 0.0, 0.0
+    over, error, worst, members = 0.0, 0.0, 0.0, 0.0
     for i in range(lo, hi):
         if D[i] > least:
             r = residual[i]
+            members += 1.0
             over += ti.max(r, 0.0)
             error += ti.select(q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
             worst = ti.max(worst, r)
     partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
+    partial[s, MEMBERS] = members
 
 
 @ti.func

@@ -1,0 +1,141 @@
+"""The rotation in a deformation gradient: a polar decomposition that takes any matrix.
+
+Of all rotations, `rotation_of(F)` is the one nearest to F, which maximises tr(R^T F). For an F that is inverted or flat
+this is still a proper rotation, det R = +1. Its quaternion is the eigenvector of the largest eigenvalue of a symmetric
+4 x 4 matrix K without trace (Horn 1987), whose characteristic polynomial is
+
+    l^4 - 2 |F|^2 l^2 - 8 det(F) l + |F|^4 - 4 |cof F|^2
+
+(Theobald 2005). Newton's method from l = sqrt(3) |F|, which is no smaller than any eigenvalue, falls monotonously to
+the largest, and a column of the adjugate of K - l is the eigenvector. In single precision this is off by up to 1e-3
+when two eigenvalues are close, so two Newton steps on the rotation itself follow. There is no state and no guess: the
+same F gives the same R.
+"""
+
+import taichi as ti
+
+from pliant.backend import mat3, mat4, vec3, vec4
+
+ROOT_STEPS = 8
+POLISH_STEPS = 2
+LEAST = 1e-12  # relative to |F|: below, a direction counts as none
+
+
+@ti.func
+def cofactor(F: mat3):
+    """The matrix of cofactors: F cof(F)^T = det F."""
+    a, b, c = F[:, 0], F[:, 1], F[:, 2]
+    return ti.Matrix.cols([b.cross(c), c.cross(a), a.cross(b)])
+
+
+@ti.func
+def largest_root(F: mat3):
+    """The largest eigenvalue of K for |F|^2 = 3: the sum of F's singular values, the last one signed by det F."""
+    C = cofactor(F)
+    det = F[:, 0].dot(C[:, 0])
+    constant = 9.0 - 4.0 * C.norm_sqr()
+    root = 3.0
+    for _ in range(ROOT_STEPS):
+        value = ((root * root - 6.0) * root - 8.0 * det) * root + constant
+        slope = 4.0 * root * (root * root - 3.0) - 8.0 * det
+        root -= ti.max(value, 0.0) / ti.max(slope, 1e-6)
+    return root
+
+
+@ti.func
+def horn(F: mat3, root: ti.f32):
+    """K - root, of which the wanted quaternion (w, x, y, z) is the null vector."""
+    K = mat4(0.0)
+    K[0, 0] = F[0, 0] + F[1, 1] + F[2, 2]
+    K[1, 1] = F[0, 0] - F[1, 1] - F[2, 2]
+    K[2, 2] = F[1, 1] - F[0, 0] - F[2, 2]
+    K[3, 3] = F[2, 2] - F[0, 0] - F[1, 1]
+    K[0, 1] = F[2, 1] - F[1, 2]
+    K[0, 2] = F[0, 2] - F[2, 0]
+    K[0, 3] = F[1, 0] - F[0, 1]
+    K[1, 2] = F[0, 1] + F[1, 0]
+    K[1, 3] = F[0, 2] + F[2, 0]
+    K[2, 3] = F[1, 2] + F[2, 1]
+    for a in ti.static(range(4)):
+        K[a, a] -= root
+        for b in ti.static(range(a)):
+            K[a, b] = K[b, a]
+    return K
+
+
+@ti.func
+def cofactor_row(K: mat4, r: ti.template()):
+    """One row of the cofactors of a 4 x 4 matrix: orthogonal to its three other rows."""
+    result = vec4(0.0)
+    for c in ti.static(range(4)):
+        rows = [k for k in range(4) if k != r]
+        columns = [k for k in range(4) if k != c]
+        minor = mat3(0.0)
+        for a in ti.static(range(3)):
+            for b in ti.static(range(3)):
+                minor[a, b] = K[rows[a], columns[b]]
+        result[c] = minor.determinant() * (1.0 if (r + c) % 2 == 0 else -1.0)
+    return result
+
+
+@ti.func
+def from_quaternion(q: vec4):
+    w, x, y, z = q[0], q[1], q[2], q[3]
+    return mat3([
+        [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+        [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+        [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+    ])  # fmt: skip
+
+
+@ti.func
+def times(p: vec4, q: vec4):
+    """Product of quaternions."""
+    return vec4(
+        p[0] * q[0] - p[1] * q[1] - p[2] * q[2] - p[3] * q[3],
+        p[0] * q[1] + p[1] * q[0] + p[2] * q[3] - p[3] * q[2],
+        p[0] * q[2] - p[1] * q[3] + p[2] * q[0] + p[3] * q[1],
+        p[0] * q[3] + p[1] * q[2] - p[2] * q[1] + p[3] * q[0],
+    )
+
+
+@ti.func
+def polished(q: vec4, F: mat3):
+    """One Newton step towards the maximum of tr(R^T F): R exp(w) with (tr S - S) w = axis of the skew part of R^T F,
+    where S is its symmetric part. Damped where the maximum is flat."""
+    A = from_quaternion(q).transpose() @ F
+    S = 0.5 * (A + A.transpose())
+    axis = vec3(A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1])
+    H = mat3(0.0)
+    for a in ti.static(range(3)):
+        for b in ti.static(range(3)):
+            H[a, b] = -S[a, b]
+        H[a, a] += S.trace() + 1e-3
+    turn = vec3(0.0)
+    if H.determinant() > 1e-6:
+        turn = H.inverse() @ axis
+    turn *= ti.min(1.0, 0.5 / ti.max(turn.norm(), 1e-6))
+    return times(q, vec4(1.0, 0.5 * turn[0], 0.5 * turn[1], 0.5 * turn[2])).normalized()
+
+
+@ti.func
+def rotation_of(F: mat3):
+    """The rotation nearest to F; the identity for F = 0."""
+    size = F.norm()
+    q = vec4(1.0, 0.0, 0.0, 0.0)
+    if size > 1e-20:
+        A = F * (ti.sqrt(3.0) / size)
+        K = horn(A, largest_root(A))
+        best = 0.0
+        for r in ti.static(range(4)):
+            candidate = cofactor_row(K, r)
+            length = candidate.norm_sqr()
+            if length > best:
+                best, q = length, candidate
+        if best > LEAST:
+            q = q.normalized()
+        else:
+            q = vec4(1.0, 0.0, 0.0, 0.0)
+        for _ in ti.static(range(POLISH_STEPS)):
+            q = polished(q, A)
+    return from_quaternion(q)

@@ -1,0 +1,32 @@
+"""Elastic solids: rubber, jelly, wood."""
+
+from pliant.materials.material import Material
+from pliant.options import nonnegative, param, positive
+
+
+class Elastic(Material):
+    """A corotated linearly elastic solid (Kugelstadt et al. 2021). Rubber by default; jelly: Elastic(young=1e4)."""
+
+    density: float = positive(1000.0, "rest density", "kg/m^3", high=1e6)
+    young: float = positive(1e6, "Young's modulus: stress over strain of a bar that is pulled", "Pa", high=1e12,
+                            source="jelly 1e4, rubber 1e6 to 1e7, wood 1e10")  # fmt: skip
+    poisson: float = param(0.3, "Poisson's ratio: how much thinner a bar gets when it is pulled", "1", low=-0.9,
+                           high=0.495, source="cork 0, steel 0.3, rubber 0.49, auxetic foam -0.5")  # fmt: skip
+    zero_energy: float = nonnegative(1.0, "stiffness alpha, relative to the shear modulus, against motions of "
+                                     "particles that no strain shows; 0 lets them be", "1", high=1e3,
+                                     source="Kugelstadt 2021, Eq. 20")  # fmt: skip
+    neighbours: int | None = param(None, "only the nearest so many rest neighbours of each particle act on it (and "
+                                   "those it is among the nearest of): less memory, less accurate; None takes all "
+                                   "within the support", "1", kind="integer", low=6, high=1000, optional=True,
+                                   source="Kugelstadt 2021, Section 9 uses 10")  # fmt: skip
+
+    @property
+    def shear(self) -> float:
+        """Lamé's mu [Pa]."""
+        return self.young / (2 * (1 + self.poisson))
+
+    def bulk(self, dimensions: int = 3) -> float:
+        """Lamé's lambda [Pa]: of a solid, of a sheet that is free to get thinner (plane stress), or of a thread."""
+        mu, nu = self.shear, self.poisson
+        solid = self.young * nu / ((1 + nu) * (1 - 2 * nu))
+        return {3: solid, 2: 2 * mu * solid / (solid + 2 * mu), 1: self.young - 2 * mu, 0: 0.0}[dimensions]
