@@ -39,7 +39,7 @@ def fill_bodies(scene: Scene, notes: list[str]) -> list[Filling]:
     problems = []
     for body in (body for body in scene.bodies if body.material.sampled):
         try:
-            x, volume = sample_regular(body.shape, scene.spacing)
+            x, volume = sample_regular(body.shape, scene.spacing_of(body))
         except PliantError as error:  # it is smaller than a particle
             problems.append(f"{body.name}: {error}")
             continue

@@ -7,6 +7,7 @@ particles, so the offline cache serves every scene and arrays may grow without r
 import contextlib
 import io
 import os
+from pathlib import Path
 
 import taichi as ti
 
@@ -30,6 +31,8 @@ RealTable = ti.types.ndarray(dtype=ti.f32, ndim=2)
 # Particles that a CPU thread takes at a time. Taichi's own choice gives each thread one piece of the loop, so the
 # slowest one is waited for, and leaves loops of less than 512 rounds to a single thread.
 CHUNK = 256
+
+SHARE_OF_MEMORY = 0.8  # of what is free that a scene may take
 
 _started: str | None = None
 
@@ -82,3 +85,12 @@ def sync() -> None:
     """Waits for the device, so that host clocks measure device work (free on the CPU)."""
     if _started != "cpu":
         ti.sync()
+
+
+def available_memory() -> float:
+    """Free memory in bytes; infinite where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        return float("inf")

@@ -16,7 +16,7 @@ from pliant.scene import Scene
 
 Arrays = dict[str, np.ndarray]
 SHOWN = ("camera", "lights", "look")  # of a scene: how it is drawn, which changes nothing that happens in it
-BODY = ("name", "shape", "material", "velocity", "colors", "shown", "pivot")
+BODY = ("name", "shape", "material", "velocity", "colors", "shown", "particle_radius", "pivot")
 
 
 def describe(scene: Scene) -> tuple[dict[str, Any], Arrays]:
@@ -38,7 +38,7 @@ def rebuild(tree: dict[str, Any], arrays: Arrays) -> Scene:
     """The scene that was described."""
     scene = Scene(**{name: _live(value, arrays) for name, value in tree["settings"].items()})
     for entry in tree["bodies"]:
-        values = {name: _live(entry[name], arrays) for name in BODY}
+        values = {name: _live(entry[name], arrays) for name in BODY if name in entry}
         pivot = values.pop("pivot")
         scene.add(**values).pivot = pivot
     for name in SHOWN:

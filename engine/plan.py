@@ -85,8 +85,8 @@ def frame_record(frame: Frame, stats: Stats) -> dict[str, Any]:
         "frame": frame.index, "time": frame.time, "step": stats.step, "dt": stats.dt, "iterations": stats.iterations,
         "mean_density_error": float(stats.mean_density_error), "max_density_error": float(stats.max_density_error),
         "max_speed": stats.max_speed, "kinetic_energy": stats.kinetic_energy,
-        "potential_energy": stats.potential_energy, "energy": stats.energy, "momentum": stats.momentum.tolist(),
-        "angular_momentum": stats.angular_momentum.tolist(),
+        "potential_energy": stats.potential_energy, "elastic_energy": stats.elastic_energy, "energy": stats.energy,
+        "momentum": stats.momentum.tolist(), "angular_momentum": stats.angular_momentum.tolist(),
     }  # fmt: skip
 
 

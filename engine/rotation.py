@@ -8,9 +8,11 @@ this is still a proper rotation, det R = +1. Its quaternion is the eigenvector o
 
 (Theobald 2005). Newton's method from l = sqrt(3) |F|, which is no smaller than any eigenvalue, falls monotonously to
 the largest, and a column of the adjugate of K - l is the eigenvector. In single precision this is off by up to 1e-3
-when two eigenvalues are close, so two Newton steps on the rotation itself follow. There is no state and no guess: the
-same F gives the same R.
+when two eigenvalues are close, as they are in strong deformations; there two Newton steps on the rotation itself
+follow. There is no state and no guess: the same F gives the same R.
 """
+
+import itertools
 
 import taichi as ti
 
@@ -18,7 +20,26 @@ from pliant.backend import mat3, mat4, vec3, vec4
 
 ROOT_STEPS = 8
 POLISH_STEPS = 2
-LEAST = 1e-12  # relative to |F|: below, a direction counts as none
+CLEAR = 24.0  # the slope at the root is 64 for a rotation; above this the eigenvector needs no polish
+LEAST = 1e-12  # below this square of its length an eigenvector counts as none
+
+vec6 = ti.types.vector(6, ti.f32)
+
+
+def _cofactors() -> tuple[tuple[int, ...], ...]:
+    """For each entry of the adjugate of a 4 x 4 matrix: row, column, sign, the row it is expanded along, three columns,
+    and the minors of the two rows left that belong to them."""
+    entries = []
+    for r, c in itertools.product(range(4), repeat=2):
+        x, y, z = (k for k in range(4) if k != c)
+        minors = [PAIRS.index(pair) for pair in ((y, z), (x, z), (x, y))]
+        entries.append((r, c, (-1) ** (r + c), 1 - r if r < 2 else 5 - r, x, y, z, *minors))
+    return tuple(entries)
+
+
+PAIRS = tuple(itertools.combinations(range(4), 2))
+MINORS = tuple((p, a, b) for p, (a, b) in enumerate(PAIRS))
+COFACTORS = _cofactors()
 
 
 @ti.func
@@ -30,16 +51,20 @@ def cofactor(F: mat3):
 
 @ti.func
 def largest_root(F: mat3):
-    """The largest eigenvalue of K for |F|^2 = 3: the sum of F's singular values, the last one signed by det F."""
+    """The largest eigenvalue of K for |F|^2 = 3, which is the sum of F's singular values, the last one signed by det F;
+    and the slope of the polynomial there, the product of its distances from the other three."""
     C = cofactor(F)
     det = F[:, 0].dot(C[:, 0])
     constant = 9.0 - 4.0 * C.norm_sqr()
-    root = 3.0
+    root, slope = 3.0, 1.0
     for _ in range(ROOT_STEPS):
         value = ((root * root - 6.0) * root - 8.0 * det) * root + constant
         slope = 4.0 * root * (root * root - 3.0) - 8.0 * det
-        root -= ti.max(value, 0.0) / ti.max(slope, 1e-6)
-    return root
+        step = ti.max(value, 0.0) / ti.max(slope, 1e-6)
+        root -= step
+        if step < 1e-6:
+            break
+    return root, slope
 
 
 @ti.func
@@ -64,18 +89,24 @@ def horn(F: mat3, root: ti.f32):
 
 
 @ti.func
-def cofactor_row(K: mat4, r: ti.template()):
-    """One row of the cofactors of a 4 x 4 matrix: orthogonal to its three other rows."""
-    result = vec4(0.0)
-    for c in ti.static(range(4)):
-        rows = [k for k in range(4) if k != r]
-        columns = [k for k in range(4) if k != c]
-        minor = mat3(0.0)
-        for a in ti.static(range(3)):
-            for b in ti.static(range(3)):
-                minor[a, b] = K[rows[a], columns[b]]
-        result[c] = minor.determinant() * (1.0 if (r + c) % 2 == 0 else -1.0)
-    return result
+def null_vector(K: mat4):
+    """The null vector of a symmetric K of rank 3, as the longest column of its adjugate; zero for a lower rank."""
+    low, high = vec6(0.0), vec6(0.0)  # minors of the first and of the last two rows
+    for p, a, b in ti.static(MINORS):
+        low[p] = K[0, a] * K[1, b] - K[0, b] * K[1, a]
+        high[p] = K[2, a] * K[3, b] - K[2, b] * K[3, a]
+    adjugate = mat4(0.0)
+    for r, c, sign, k, x, y, z, yz, xz, xy in ti.static(COFACTORS):
+        if ti.static(r < 2):
+            adjugate[r, c] = sign * (K[k, x] * high[yz] - K[k, y] * high[xz] + K[k, z] * high[xy])
+        else:
+            adjugate[r, c] = sign * (K[k, x] * low[yz] - K[k, y] * low[xz] + K[k, z] * low[xy])
+    best, longest = vec4(0.0), 0.0
+    for r in ti.static(range(4)):
+        column = adjugate[r, :]
+        if column.norm_sqr() > longest:
+            best, longest = column, column.norm_sqr()
+    return best
 
 
 @ti.func
@@ -125,17 +156,11 @@ def rotation_of(F: mat3):
     q = vec4(1.0, 0.0, 0.0, 0.0)
     if size > 1e-20:
         A = F * (ti.sqrt(3.0) / size)
-        K = horn(A, largest_root(A))
-        best = 0.0
-        for r in ti.static(range(4)):
-            candidate = cofactor_row(K, r)
-            length = candidate.norm_sqr()
-            if length > best:
-                best, q = length, candidate
-        if best > LEAST:
-            q = q.normalized()
-        else:
-            q = vec4(1.0, 0.0, 0.0, 0.0)
-        for _ in ti.static(range(POLISH_STEPS)):
-            q = polished(q, A)
+        root, slope = largest_root(A)
+        found = null_vector(horn(A, root))
+        if found.norm_sqr() > LEAST:
+            q = found.normalized()
+        if slope < CLEAR:
+            for _ in range(POLISH_STEPS):
+                q = polished(q, A)
     return from_quaternion(q)

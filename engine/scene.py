@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from pliant.backend import SHARE_OF_MEMORY, available_memory
 from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
 from pliant.geometry import Shape, estimate_count
-from pliant.materials import Material
+from pliant.materials import Elastic, Material
 from pliant.options import Options, param, positive
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.render.colors import COLOR_MAPS
@@ -22,7 +23,6 @@ from pliant.solvers.pressure.dfsph import DFSPH
 BYTES_PER_PARTICLE = 1024  # neighbour lists included; measured by `pliant bench fluid`
 BYTES_PER_WALL_BLOCK = 35_000  # of a volume map while it is built: about two blocks of 10^3 nodes lie on the surface,
 BYTES_PER_BLOCK = 100  # and of every block of four spacings in its bounds it is asked whether it does
-SHARE_OF_MEMORY = 0.8
 FARTHEST = 1e6  # in spacings from the origin: there, positions in single precision are good to 6 % of a spacing
 FASTEST = 1e6  # [m/s]
 FILE_NAME = re.compile(r"\w[\w .+-]{0,99}")
@@ -86,10 +86,11 @@ class Settings(Options):
 class Body:
     """What `scene.add` returns: the handle of one body."""
 
-    def __init__(self, name: str, shape: Any, material: Any, velocity: Any, colors: str = "water", shown: Any = None):
+    def __init__(self, name: str, shape: Any, material: Any, velocity: Any, colors: str = "water", shown: Any = None,
+                 particle_radius: Any = None):  # fmt: skip
         # as the user gave them: see `problems`
         self.name, self.shape, self.material, self.velocity = name, shape, material, velocity
-        self.colors, self.shown = colors, shown
+        self.colors, self.shown, self.particle_radius = colors, shown, particle_radius
         self.fixed: Any = None
         self.motion: Callable[[float], Any] | None = None
         self.pivot: Any = None
@@ -138,9 +139,9 @@ class Body:
             found += shown
         elif self.shown is not None:
             found.append(f"shown must be a shape such as pl.Mesh(...) or None, got {self.shown!r}")
-        if not _is_vector(self.velocity, FASTEST):
+        if not is_vector(self.velocity, FASTEST):
             found.append(f"velocity must be three numbers within {FASTEST:g} m/s, got {self.velocity!r}")
-        if self.pivot is not None and not _is_vector(self.pivot):
+        if self.pivot is not None and not is_vector(self.pivot):
             found.append(f"pivot must be three finite numbers or None, got {self.pivot!r}")
         if self.motion is not None:
             found += self._motion_problems()
@@ -159,7 +160,7 @@ class Body:
         return []
 
 
-def _is_vector(value: Any, limit: float = np.inf) -> bool:
+def is_vector(value: Any, limit: float = np.inf) -> bool:
     """Whether it is three finite numbers, none beyond the limit."""
     try:
         array = np.asarray(value)
@@ -187,11 +188,13 @@ class Scene:
         self._problems: list[str] = []
 
     def add(self, shape: Shape, material: Material, name: str | None = None, velocity: Any = (0.0, 0.0, 0.0),
-            colors: str = "water", shown: Shape | None = None, **unknown: Any) -> Body:  # fmt: skip
+            colors: str = "water", shown: Shape | None = None, particle_radius: float | None = None,
+            **unknown: Any) -> Body:  # fmt: skip
         """Adds a body of that shape and material, moving at `velocity` [m/s] at the start.
 
         `colors` names the colour map in which pictures show the speed of its particles. `shown` is the shape of a
         wall in pictures and exports, if it is not the one that acts: a fine mesh for a coarse one, or a part of it.
+        `particle_radius` [m] gives an elastic body finer particles than the scene's, down to half of theirs.
         """
         kind = type(material).__name__.lower() if isinstance(material, Material) else "body"
         taken = {body.name for body in self.bodies}
@@ -209,7 +212,7 @@ class Scene:
         self._problems += [f"{name}: add has no " + unknown_name("parameter", k, known)[8:] for k in unknown]
         if colors not in COLOR_MAPS:
             self._problems.append(f"{name}: " + unknown_name("colour map", str(colors), COLOR_MAPS))
-        body = Body(str(name), shape, material, velocity, colors, shown)
+        body = Body(str(name), shape, material, velocity, colors, shown, particle_radius)
         self.bodies.append(body)
         return body
 
@@ -227,12 +230,31 @@ class Scene:
         found = self.settings.problems()
         found += self._problems
         found += [sentence for body in self.bodies for sentence in body.problems()]
+        found += self._radius_problems()
         found += self._name_problems()
         found += [f"on_step needs a function of the simulation, got {c!r}" for c in self.callbacks if not callable(c)]
         found += self._picture_problems()
         if all(isinstance(body.material, Material) and not body.material.sampled for body in self.bodies):
             found.append("the scene has no particles; add a body such as scene.add(pl.Box(...), pl.Fluid())")
         return found or self._size_problems()
+
+    def spacing_of(self, body: Body) -> float:
+        """Distance of the particles of a body at rest [m]."""
+        return self.spacing if body.particle_radius is None else 2 * float(body.particle_radius)
+
+    def _radius_problems(self) -> list[str]:
+        """Particles of another size than the scene's: only elastic bodies may have them, and only somewhat finer."""
+        coarsest, found = self.settings.particle_radius, []
+        for body in self.bodies:
+            r = body.particle_radius
+            if r is None:
+                continue
+            if not isinstance(body.material, Elastic):
+                found.append(f"{body.name}: only elastic bodies may have a particle_radius of their own")
+            elif not isinstance(r, (int, float)) or isinstance(r, bool) or not 0.5 * coarsest <= r <= coarsest:
+                found.append(f"{body.name}: particle_radius must lie between half the scene's and the scene's, "
+                             f"{0.5 * coarsest:g} and {coarsest:g} m, got {r!r}")  # fmt: skip
+        return found
 
     def _name_problems(self) -> list[str]:
         """Names whose files would overwrite those of another body."""
@@ -270,7 +292,7 @@ class Scene:
         while self._bytes(enough) > free:
             enough *= 1.1
         if needed > free:
-            count = sum(_count(body, self.spacing) for body in sampled)
+            count = sum(_count(body, self.spacing_of(body)) for body in sampled)
             found.append(f"{count:.3g} particles and the walls need about {needed / 2**30:.3g} GiB of memory and may "
                          f"use {free / 2**30:.3g} GiB; use a particle_radius of {enough / 2:.2g} m or more, or smaller "
                          "bodies")  # fmt: skip
@@ -282,7 +304,7 @@ class Scene:
         for body in self.bodies:
             a, b, c = np.ptp(body.shape.bounds(), axis=0) / block + 1
             if body.material.sampled:
-                total += BYTES_PER_PARTICLE * _count(body, spacing)
+                total += BYTES_PER_PARTICLE * _count(body, spacing * self.spacing_of(body) / self.spacing)
             elif np.isfinite(a):
                 total += BYTES_PER_BLOCK * a * b * c + BYTES_PER_WALL_BLOCK * 2 * (a * b + b * c + c * a)
         return total
@@ -302,12 +324,3 @@ class Scene:
 def _count(body: Body, spacing: float) -> float:
     """Estimated number of particles, however absurd."""
     return float(min(estimate_count(body.shape, spacing), 10**99))
-
-
-def available_memory() -> float:
-    """Free memory in bytes; infinite where the system does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError):
-        return float("inf")

@@ -64,6 +64,7 @@ class Simulation:
             Walls(particles, walls, scene.spacing, wall_profile(w)),
             scene.spacing, np.asarray(settings.gravity, dtype=float), materials,
             tuple(filling.body.name for filling in self.fillings),
+            tuple(scene.spacing_of(filling.body) for filling in self.fillings),
         )  # fmt: skip
         self._ranges = self._count()
         if saved is None:

@@ -97,9 +97,8 @@ class Stage:
         corners += [np.array([f.x.min(axis=0), f.x.max(axis=0)]) for f in sim.fillings]
         extent = np.array([np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)])
         fall = float(np.sqrt(2 * np.linalg.norm(sim.world.gravity) * np.ptp(extent[:, 1])))
-        radius = float(scene.settings.particle_radius)
-        bodies = [StageBody(f.body.name, f.body.colors, radius, isinstance(f.body.material, Fluid))
-                  for f in sim.fillings]  # fmt: skip
+        filled = [f.body for f in sim.fillings]
+        bodies = [StageBody(b.name, b.colors, scene.spacing_of(b) / 2, isinstance(b.material, Fluid)) for b in filled]
         lights = getattr(scene, "lights", None)
         lights = (lights,) if isinstance(lights, Light) else lights
         return cls(walls, bodies, extent, TYPICAL * fall or 1.0, scene.camera, tuple(lights) if lights else None,

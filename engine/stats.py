@@ -25,11 +25,12 @@ class Stats:
     angular_momentum: np.ndarray  # about the origin [kg m^2/s]
     kinetic_energy: float  # [J]
     potential_energy: float  # of gravity, zero at the origin [J]
+    elastic_energy: float  # of elastic bodies, zero at rest [J]
 
     @property
     def energy(self) -> float:
-        """Kinetic and potential energy [J]."""
-        return self.kinetic_energy + self.potential_energy
+        """Kinetic, potential and elastic energy [J]."""
+        return self.kinetic_energy + self.potential_energy + self.elastic_energy
 
     @classmethod
     def of(cls, sim: Any) -> "Stats":
@@ -55,4 +56,5 @@ class Stats:
             angular_momentum=np.array([turning[j, k] - turning[k, j] for j, k in ((1, 2), (2, 0), (0, 1))]),
             kinetic_energy=float(0.5 * np.einsum("ij,ij->", v, mv)),
             potential_energy=float(-np.einsum("i,ij,j->", m, x, sim.world.gravity)),
+            elastic_energy=sim.elasticity.energy() if sim.elasticity else 0.0,
         )  # fmt: skip

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from pliant.errors import PliantError, SceneError
-from pliant.scene import Body
+from pliant.materials import Elastic
+from pliant.scene import Body, is_vector
 from pliant.walls import Wall
 
 
@@ -43,7 +44,7 @@ class BodyView:
         everything[self._slice] = wanted
         particles.set_by_id(field, everything)
         if field == "v" and self._sim.elasticity is not None:
-            self._sim.elasticity.start_anew()
+            self._sim.elasticity.start_anew(self._slice)
         self._sim.measure()
 
     @property
@@ -133,11 +134,13 @@ class BodyView:
         for name in ("density", "neighbours"):
             if getattr(material, name) != getattr(old, name):
                 raise PliantError(f"{self._name}: {name} belongs to the rest shape and cannot change at run time")
+        self._sim.world.replace_material(number, material)
+        try:
+            solver.refresh()
+        except PliantError:
+            self._sim.world.replace_material(number, old)
+            raise
         self._filling.body.material = material
-        materials = list(self._sim.world.materials)
-        materials[number] = material
-        self._sim.world.materials = tuple(materials)
-        solver.refresh()
 
     @property
     def _filling(self) -> Any:
@@ -164,6 +167,8 @@ class BodyView:
         body = self._filling.body
         if motion is not None and not callable(motion):
             raise PliantError(f"{self._name}: move needs a function of time, got {motion!r}")
+        if pivot is not None and not is_vector(pivot):
+            raise PliantError(f"{self._name}: pivot must be three finite numbers or None, got {pivot!r}")
         body.move(motion, pivot)
         number = [f.body.name for f in self._sim.fillings].index(self._name)
         self._sim.prescribed.lead(number, body.motion, pivot)
@@ -171,7 +176,7 @@ class BodyView:
     def _mask(self, mask: Any) -> np.ndarray:
         from pliant.assembly import marked
 
-        elastic = self._sim.elasticity is not None and "rest" in self._sim.world.particles.schema
+        elastic = isinstance(self.material, Elastic)
         return marked(self._name, mask, self._read("rest" if elastic else "x").astype(float))
 
     def _hold(self, fixed: np.ndarray) -> None:

@@ -1,6 +1,7 @@
 """What all solvers share: the particles and their neighbours, the walls, and the numbers of the scene."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,12 @@ class World:
     gravity: np.ndarray  # [m/s^2]
     materials: tuple  # one for each body, in the order of `particles.body`
     names: tuple[str, ...]  # of these bodies
+    spacings: tuple[float, ...]  # distances of their particles at rest [m]
     time: float = 0.0  # [s]
+
+    def replace_material(self, body: int, material: Any) -> None:
+        """Gives one body another material."""
+        self.materials = (*self.materials[:body], material, *self.materials[body + 1 :])
 
     @property
     def h(self) -> float:

@@ -36,6 +36,8 @@ class Prescribed:
         self.motions[body] = motion
         if pivot is not None:
             self.pivots[body] = pivot
+            if self.last is not None:  # the next step moves all pivots on since then
+                self.pivots[body] -= (self.world.time - self.last[0]) * self.last[1][body]
 
     def velocities(self, t: float) -> tuple[np.ndarray, np.ndarray]:
         pairs = [rigid_velocity(m(t)) if m else (np.zeros(3), np.zeros(3)) for m in self.motions]

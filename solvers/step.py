@@ -52,10 +52,11 @@ class Step:
         self.seconds.clear()
         with self.stage("neighbours"):
             world.neighbors.update(low, high)
-            for force in self.forces:
-                force.meet()
         with self.stage("boundaries"):
             world.walls.feel(world.time)
+        with self.stage("neighbours"):
+            for force in self.forces:
+                force.meet()
         self.act(dt, feeling_pressure=False)
         with self.stage("pressure"):
             self.pressure.prepare()

@@ -17,6 +17,7 @@ from pliant.solvers.force import Force
 from pliant.world import World
 
 DT = 2e-3  # default elastic step [s]: that of Kugelstadt 2021, Section 9
+TOUCH = 0.05  # density ratio by walls and other solids from which on they count as touching
 OWN = 2.0  # in supports: particles of one body nearer than this at rest never press on each other
 PIECES = 32  # a body's sums are added up in so many pieces, whatever the number of threads
 SAME = 1e-3  # in spacings: rest shapes that differ by less are one
@@ -43,15 +44,18 @@ class ElasticityOptions(Options):
 @ti.kernel
 def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
               factor: RealTable, w: ti.template(), h: ti.f32, sigma: ti.f32, reach: ti.f32, solid: Ints, body: Ints,
-              V: Reals, rest: Vectors, rest_density: Reals, density: Reals):  # fmt: skip
+              V: Reals, rest: Vectors, rest_density: Reals, edge: Reals, wall: Reals, density: Reals):  # fmt: skip
     """Takes pairs that belong together at rest out of the pressure solve.
 
     What a solid's particles do to each other is the business of elasticity: their density counts as it was at rest, so
     that pressure is left with fluids, other bodies, and far parts of the same body. A solid thus keeps its own
-    Poisson ratio (the flaw named in Kugelstadt 2021, Section 10)."""
+    Poisson ratio (the flaw named in Kugelstadt 2021, Section 10).
+
+    Edges and corners have fewer neighbours than a plane surface, which leaves room for the fluid that surrounds them.
+    On a wall or a solid they would sink in by as much, so there they count as a plane surface."""
     for i in range(n):
         if solid[body[i]] != 0:
-            rho = rest_density[i]
+            rho, touching = rest_density[i], wall[i]
             for k in range(count[i]):
                 j = neighbor[i, k]
                 if j != i:
@@ -59,8 +63,10 @@ def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, coun
                     if body[j] == body[i] and apart.dot(apart) < reach * reach:
                         factor[i, k] = 0.0
                     else:
-                        rho += V[j] * sigma * w(difference(x[i], x[j], wraps, period).norm() / h)
-            density[i] = rho
+                        more = V[j] * sigma * w(difference(x[i], x[j], wraps, period).norm() / h)
+                        rho += more
+                        touching += ti.select(solid[body[j]] != 0, more, 0.0)
+            density[i] = rho + edge[i] * ti.min(touching / TOUCH, 1.0)
 
 
 @ti.kernel
@@ -68,7 +74,7 @@ def _hand_on(n: ti.i32, mobility: Reals, ease: Reals, settled: Vectors, v: Vecto
     """Pressure has moved the surface of a body as one with what lies behind; now the surface gets the whole impulse,
     and elasticity hands it on."""
     for i in range(n):
-        if mobility[i] > 0.0:
+        if mobility[i] * ease[i] > 0.0:
             v[i] = settled[i] + (v[i] - settled[i]) * (mobility[i] / ease[i])
 
 
@@ -169,6 +175,7 @@ class Elasticity(Force):
         Field("settled_v", "vector", "m/s", "velocity that elasticity left an elastic particle with", carried=True),
         Field("ease", "real", "m^3/kg", "mobility of a particle together with what moves along with it", carried=True),
         Field("rest_density", "real", "1", "density ratio by its own body at rest", carried=True),
+        Field("edge", "real", "1", "what its density ratio lacks to that of a plane surface", carried=True),
     )
     options: ClassVar[type[ElasticityOptions] | None] = None  # None: no method of its own
 
@@ -199,30 +206,31 @@ class Elasticity(Force):
         """Rest poses, and the density ratios that belong to them. Of bodies that are one shape in several places only
         the first is worked out."""
         w, p = self.world, self.world.particles
-        made: list[tuple[int | None, Rest, np.ndarray]] = []
-        rests, density = [], np.zeros(p.n)
+        made: list[tuple[int | None, Rest, np.ndarray, np.ndarray]] = []
+        rests, density, edge = [], np.zeros(p.n), np.zeros(p.n)
         for b, mine in zip(self.solids, ids, strict=True):
             X, nearest = rest[mine], w.materials[b].neighbours
             known = next((m for m in made if m[0] == nearest and m[1].is_at(X, SAME * w.spacing)), None)
             if known is None:
-                known = (nearest, *self._rest_pose(X, V[mine].astype(float), nearest))
+                known = (nearest, *self._rest_pose(X, V[mine].astype(float), nearest, w.spacings[b]))
                 made.append(known)
                 self._tell_of_thin_parts(b, known[1])
             rests.append(known[1].moved(X))
-            density[mine] = known[2]
+            density[mine], edge[mine] = known[2], known[3]
         p.set_by_id("rest_density", density)
+        p.set_by_id("edge", edge)
         return rests
 
-    def _rest_pose(self, X: np.ndarray, V: np.ndarray, nearest: int | None) -> tuple[Rest, np.ndarray]:  # noqa: N803
-        """The rest pose, and the density ratio that each particle has by it. At edges and corners it counts as that of
-        a plane surface: less, and they would sink into what they stand on."""
-        w, near = self.world, self.world.neighbors
-        pose = rest_pose(X, V.sum(), w.spacing, near.smoothing, None, near.periods)
+    def _rest_pose(self, X: np.ndarray, V: np.ndarray, nearest: int | None,  # noqa: N803
+                   spacing: float) -> tuple[Rest, np.ndarray, np.ndarray]:  # fmt: skip
+        """The rest pose, the density ratio that each particle has by it, and what edges lack to a plane surface."""
+        near = self.world.neighbors
+        pose = rest_pose(X, V.sum(), spacing, near.smoothing, nearest, near.periods)
+        whole = rest_pose(X, V.sum(), self.world.spacing, near.smoothing, None, near.periods)  # as pressure sees it
+        ratio = np.minimum(whole.density_ratio(V, near.smoothing, self.world.h), 1.0)
         plane = 1.0 - float(near.smoothing.plane_sum(np.array([1.0]))[0])
-        ratio = np.clip(pose.density_ratio(V, near.smoothing, w.h), np.where(pose.normals.any(axis=1), plane, 0.0), 1.0)
-        if nearest is not None:
-            pose = rest_pose(X, V.sum(), w.spacing, near.smoothing, nearest, near.periods)
-        return pose, ratio
+        edge = np.where(whole.normals.any(axis=1), np.maximum(plane - ratio, 0.0), 0.0)
+        return pose, ratio, edge
 
     def _tell_of_thin_parts(self, b: int, rest: Rest) -> None:
         counts = np.bincount(rest.rank, minlength=4)
@@ -235,6 +243,7 @@ class Elasticity(Force):
 
     def refresh(self) -> None:
         """Takes over the stiffness of the bodies and which of their particles are free, once one of these changed."""
+        self._changed = True
         self.laws = [Law.of(self.world.materials[b]) for b in self.solids]
         self._find_free()
         explicit = self.dt if self.settings.explicit_control else None
@@ -243,6 +252,10 @@ class Elasticity(Force):
             if share < 1.0:
                 self.notes.append(f"{self.world.names[b]}: of zero_energy={law.hold:g} only {share * law.hold:.2g} is "
                                   f"stable in explicit steps of {self.dt:g} s, and taken.")  # fmt: skip
+
+    def renew(self) -> None:
+        """What follows from a change, once the next step needs it."""
+        self.world.particles.ease.copy_from(self.world.particles.mobility)
 
     def energy(self) -> float:
         """Elastic energy [J]."""
@@ -269,8 +282,11 @@ class Elasticity(Force):
     def meet(self) -> None:
         w, p = self.world, self.world.particles
         _hand_on(p.n, p.mobility, p.ease, p.settled_v, p.v)
+        if self._changed:
+            self.renew()
+            self._changed = False
         _part_own(p.n, *w.neighbors.pairs, w.neighbors.smoothing.w, w.h, w.neighbors.sigma, OWN * w.h, self._solid,
-                  p.body, p.V, p.rest, p.rest_density, p.density)  # fmt: skip
+                  p.body, p.V, p.rest, p.rest_density, p.edge, p.wall_density, p.density)  # fmt: skip
 
     def apply(self, dt: float) -> dict[str, float]:
         p, bodies, share = self.world.particles, self.bodies, dt / self.dt
@@ -282,9 +298,12 @@ class Elasticity(Force):
         settle(bodies.n, share, bodies.place, p.mobility, bodies.change, p.settled_v, p.v)
         return numbers
 
-    def start_anew(self) -> None:
-        """Takes the velocities as they are, after they were given from outside."""
-        self.world.particles.settled_v.copy_from(self.world.particles.v)
+    def start_anew(self, ids: slice) -> None:
+        """Takes the velocities of these particles as they are, after they were given from outside."""
+        p = self.world.particles
+        settled = p.by_id("settled_v")
+        settled[ids] = p.by_id("v")[ids]
+        p.set_by_id("settled_v", settled)
 
     def solve(self) -> dict[str, float]:
         """Finds `bodies.change` from the state at `bodies.ahead`; returns numbers for `sim.stats`."""

@@ -94,7 +94,7 @@ class Rest:
 
     def differences(self, weights: Array) -> sp.csr_matrix:
         """The matrix with (D x)_i = sum_j weights_ij (x_i - x_j)."""
-        return (sp.diags(np.bincount(self.i, weights, self.n))
+        return (sp.diags(np.bincount(self.i, weights, self.n).astype(float))
                 - sp.csr_matrix((weights, (self.i, self.j)), (self.n, self.n))).tocsr()  # fmt: skip
 
 

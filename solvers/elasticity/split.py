@@ -31,7 +31,7 @@ import numpy as np
 import scipy.sparse as sp
 import taichi as ti
 
-from pliant.backend import vec3
+from pliant.backend import SHARE_OF_MEMORY, available_memory, vec3
 from pliant.console import console
 from pliant.errors import PliantError
 from pliant.options import param
@@ -41,6 +41,7 @@ from pliant.solvers.elasticity.body import HELD, Law, add_impulse, press, recall
 from pliant.solvers.elasticity.rest import Rest, congruent, stiffness
 from pliant.solvers.linear.cg import ConjugateGradient
 from pliant.solvers.linear.cholesky import Factor, factorise
+from pliant.solvers.linear.iterative import Iterative
 from pliant.world import World
 
 LEAST_EASE = 0.01  # of its own mobility is what a particle keeps, however much moves along with it
@@ -59,6 +60,10 @@ class Split(ElasticityOptions):
         "bounded", "how the volume term is taken along: bounded puts an upper bound of it into the factorised matrix "
         "(one solve, exact equilibria); cg solves for it apart as in the paper, Eq. 30", choices=("bounded", "cg"),
     )  # fmt: skip
+    solver: str = param(
+        "auto", "direct factorises the matrix once; iterative solves it by conjugate gradients each step, in little "
+        "memory; auto is direct where there is memory for it", choices=("auto", "direct", "iterative"),
+    )  # fmt: skip
     control: str = param(
         "implicit", "zero-energy modes: implicit holds them with the factorised matrix (Kugelstadt 2021, Section 4); "
         "explicit by the forces of Ganzenmüller 2015, as far as they are stable", choices=("implicit", "explicit"),
@@ -67,6 +72,11 @@ class Split(ElasticityOptions):
     @property
     def explicit_control(self) -> bool:
         return self.control == "explicit"
+
+
+def factor_bytes(n: int) -> float:
+    """Memory that the factorisation of a compact body of n particles takes at its peak: measured 1.1 GB at 32k."""
+    return 1.1e9 * (n / 32_000) ** 1.44
 
 
 def bound(law: Law) -> float:
@@ -85,7 +95,8 @@ class Share:
     starts: list[int]
 
     def admits(self, other: "Share", tolerance: float) -> bool:
-        alike = np.array_equal(self.mass, other.mass) and np.array_equal(self.free, other.free)
+        pairs = (self.mass, other.mass), (self.free, other.free), (self.rest.i, other.rest.i)
+        alike = all(np.array_equal(mine, theirs) for mine, theirs in pairs)
         return self.law == other.law and alike and congruent(self.rest.X, other.rest.X, tolerance)
 
     def matrix(self, dt: float, c: float, hold: bool) -> sp.csr_matrix:
@@ -127,37 +138,56 @@ class SplitSolver(Elasticity):
                 found.append(mine)
         return found
 
-    def _factors(self, shares: list[Share]) -> list[tuple[Factor, Share]]:
-        factors = []
+    def _factors(self, shares: list[Share]) -> list[tuple[Factor | Iterative, Share]]:
+        factors: list[tuple[Factor | Iterative, Share]] = []
         for share in shares:
             n = len(share.free)
-            if n > LARGE:
-                console.print(f"Factorising the matrix of {n:,} elastic particles ...")
             c = bound(share.law) if self.volume == "bounded" else 1.0
             matrix = share.matrix(self.dt, c, not self.settings.explicit_control)
+            if not self._is_direct(n):
+                factors.append((Iterative(matrix), share))
+                continue
+            if n > LARGE:
+                console.print(f"Factorising the matrix of {n:,} elastic particles ...")
             factor = factorise(matrix, share.rest.X[share.free])
             if n > LARGE:
                 console.print(f"  {factor.seconds:.1f} s, {factor.bytes / 2**20:.0f} MiB, {factor.method}")
             factors.append((factor, share))
         return factors
 
+    def _is_direct(self, n: int) -> bool:
+        """Whether to factorise the matrix of n particles."""
+        if self.settings.solver != "auto":
+            return self.settings.solver == "direct"
+        needed, free = factor_bytes(n), SHARE_OF_MEMORY * available_memory()
+        if needed > free:
+            console.print(f"To factorise the matrix of {n:,} elastic particles takes about {needed / 2**30:.3g} GiB, "
+                          f"and {free / 2**30:.3g} GiB may be used: it is solved by conjugate gradients instead, in "
+                          "little memory, but slower the stiffer the body.")  # fmt: skip
+        return needed <= free
+
     @property
     def ready(self) -> bool:
         """Whether the next step need not wait for a factorisation."""
         return self._coming is None or self._coming.done()
 
-    def _take_factors(self) -> None:
-        if self._coming is not None:
-            pairs, self._coming = self._coming.result(), None
-            self.solvers = [f.bind(np.array([start + share.free for start in share.starts])) for f, share in pairs]
-            self._find_ease()
+    def renew(self) -> None:
+        """Waits for the factors."""
+        assert self._coming is not None
+        pairs, self._coming = self._coming.result(), None
+        self.solvers = [f.bind(np.array([start + share.free for start in share.starts])) for f, share in pairs]
+        p = self.world.particles
+        ease = p.by_id("mobility")
+        ease[self.bodies.ids] *= np.clip(self._shares_of_motion(), LEAST_EASE, 1.0)
+        p.set_by_id("ease", ease)
 
-    def _find_ease(self) -> None:
-        """What moves along with a particle of the surface when its whole face is pushed: solves for pushes on the faces
-        that look along each axis, both ways, and takes for each particle those that its normal is made of."""
-        bodies, p = self.bodies, self.world.particles
+    def _shares_of_motion(self) -> np.ndarray:
+        """How much of an impulse stays with a particle of the surface when its whole face is pushed, and the rest moves
+        what lies behind: solves for pushes on the faces that look along each axis, both ways, and takes for each
+        particle those that its normal is made of."""
+        bodies = self.bodies
         normal = np.concatenate([rest.normals for rest in self.rests])
-        mass = p.by_id("m")[bodies.ids]
+        mass = self.world.particles.by_id("m")[bodies.ids]
         share = np.where(normal.any(axis=1), 0.0, 1.0)
         for sign in (1.0, -1.0):
             facing = np.maximum(sign * normal, 0.0)
@@ -166,13 +196,9 @@ class SplitSolver(Elasticity):
             for solver in self.solvers:
                 solver.solve(bodies.force, bodies.change)
             share += np.einsum("na,na->n", facing, bodies.change.to_numpy())
-        mobility = p.by_id("mobility")
-        ease = mobility.copy()
-        ease[bodies.ids] *= np.clip(share, LEAST_EASE, 1.0)
-        p.set_by_id("ease", ease)
+        return share
 
     def solve(self) -> dict[str, float]:
-        self._take_factors()
         bodies = self.bodies
         bodies.change.fill(0.0)
         bodies.correction.fill(0.0)
@@ -196,12 +222,15 @@ class PaperSolver(SplitSolver):
 
     def __init__(self, world: World, settings: Any):
         super().__init__(world, settings)
-        for b in self.solids:
-            if world.materials[b].poisson < 0:
-                raise PliantError("Split(volume='cg') needs poisson of at least 0, for the volume term alone is "
-                                  "unstable below; use volume='bounded'")  # fmt: skip
         self.cg = ConjugateGradient(CG_TOLERANCE, CG_ITERATIONS)
         self.residual, self.direction, self.image, self.z = (ti.ndarray(vec3, self.bodies.n) for _ in range(4))
+
+    def refresh(self) -> None:
+        for b in self.solids:
+            if self.world.materials[b].poisson < 0:
+                raise PliantError(f"{self.world.names[b]}: Split(volume='cg') needs poisson of at least 0, for the "
+                                  "volume term alone is unstable below; use volume='bounded'")  # fmt: skip
+        super().refresh()
 
     def solve(self) -> dict[str, float]:
         super().solve()
