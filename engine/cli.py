@@ -34,8 +34,8 @@ from pliant.render import Look
 from pliant.run import Run
 from pliant.sources import SceneSource, find_scene, make_scene, read_options, scene_names
 
-SHOWCASE = "dam_break"  # what `pliant run` shows when no scene is named
-SHOWCASE_SETTINGS = ["radius=0.0125"]
+SHOWCASE = "falling_bodies_in_water"  # what `pliant run` shows when no scene is named
+SHOWCASE_SETTINGS: list[str] = []
 FPS, SIZE, SEED = 30.0, "1280x720", 0
 SHORTEST, LONGEST, MOST_FRAMES = 1e-6, 1e6, 10**7  # of a run, in seconds and frames
 
@@ -126,6 +126,7 @@ def run(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Option of the scene; may be repeated.")
     ] = None,
+    mesh: Annotated[Path | None, typer.Option(help="A mesh for the scene's body: the same as --set mesh=FILE.")] = None,
     size: Annotated[str | None, typer.Option(help=f"Width and height of the pictures; {SIZE} if not given.")] = None,
     look: Looks = None,
     video: Annotated[bool, typer.Option("--video", help="Make video.mp4 of the pictures.")] = False,
@@ -138,6 +139,8 @@ def run(
 ) -> None:
     """Simulates a scene into a folder: particles, pictures, video, and run.json to repeat or resume it by."""
     with reporting(quiet or as_json):
+        if mesh is not None:
+            settings = [*(settings or []), f"mesh={mesh.absolute()}"]
         given = {"seconds": seconds, "fps": fps, "formats": formats, "settings": settings, "size": size, "look": look,
                  "seed": seed, "video": video or None}  # fmt: skip
         if resume and overwrite:

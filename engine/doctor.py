@@ -20,10 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
+import scipy
 import taichi as ti
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from scipy.linalg import cython_blas
 
 import pliant
 from pliant.backend import BACKENDS
@@ -37,7 +39,7 @@ TIME_LIMIT = 20.0  # of a child [s]: a busy machine takes its time to import Tai
 GIB = 2**30
 LEAST_DISK, LEAST_MEMORY = 5 * GIB, 2 * GIB  # free; below, a warning
 WIDE = 240  # columns where the output is no terminal, so that a check stays on one line
-MAPPED = "open('/proc/self/maps').read() if os.path.exists('/proc/self/maps') else ''"  # files in memory, on Linux
+SPELLINGS = [(before, after) for before in ("scipy_", "") for after in ("", "64_")]  # of BLAS routines, by build
 CGROUPS = Path("/sys/fs/cgroup")
 CGROUP_2 = (CGROUPS, "memory.max", "memory.current", "inactive_file")  # root, limit, used, cache that may be dropped
 CGROUP_1 = (CGROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
@@ -55,10 +57,11 @@ class Check:
 
 def checks() -> list[Check]:
     """Looks at everything that Pliant uses; takes a second or two."""
-    with ThreadPoolExecutor(2 + len(EXTRAS)) as pool:
-        waiting = [pool.submit(taichi_and_vulkan), pool.submit(cholmod), *(pool.submit(extra, *row) for row in EXTRAS)]
-        here = [python(), Check("Pliant", "ok", f"{pliant.__version__} in {Path(pliant.__file__).parent}"), cores()]
-        return [*here, memory(), *disks(), *caches(), *(check for future in waiting for check in future.result())]
+    with ThreadPoolExecutor(1 + len(EXTRAS)) as pool:
+        waiting = [pool.submit(taichi_and_vulkan), *(pool.submit(extra, *row) for row in EXTRAS)]
+        own = Check("Pliant", "ok", f"{pliant.__version__} in {Path(pliant.__file__).parent}")
+        here = [python(), own, cores(), blas(), memory(), *disks(), *caches()]
+        return [*here, *(check for future in waiting for check in future.result())]
 
 
 def main(as_json: bool = False) -> int:
@@ -91,6 +94,68 @@ def cores() -> Check:
     there = os.cpu_count() or 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
     return Check("Cores", "ok", f"{usable} usable" + (f" of {there}" if usable < there else ""))
+
+
+def blas() -> Check:
+    """The BLAS under SciPy's LAPACK, which factorises the matrices of elastic bodies."""
+    found = _openblas() or _blas_file() or _blas_of_the_build()
+    if not is_reference(found):
+        return Check("BLAS", "ok", found)
+    slow = f"{found} is the reference BLAS: factorising elastic bodies takes about ten times longer"
+    return Check("BLAS", "warning", slow, "pip install --force-reinstall scipy, which brings OpenBLAS")
+
+
+def _blas_routine(name: str) -> tuple[Any, str]:
+    """A routine of SciPy's BLAS and what stands before its name. None where it is not found, as on Windows."""
+    try:
+        library = ctypes.CDLL(cython_blas.__file__)
+    except (OSError, AttributeError):
+        return None, ""
+    spelled = ((getattr(library, before + name + after, None), before) for before, after in SPELLINGS)
+    return next((pair for pair in spelled if pair[0]), (None, ""))
+
+
+def _openblas() -> str:
+    """OpenBLAS tells its version and threads itself."""
+    (config, owner), (threads, _) = _blas_routine("openblas_get_config"), _blas_routine("openblas_get_num_threads")
+    if not (config and threads):
+        return ""
+    config.restype = ctypes.c_char_p
+    version = re.match(r"OpenBLAS [\d.]+", config().decode(errors="replace"))
+    name = (version[0] if version else "OpenBLAS") + (" (SciPy's)" if owner else "")
+    return f"{name}, {threads()} thread{'s' if threads() > 1 else ''}"
+
+
+def _blas_file() -> str:
+    """The library that multiplies matrices for SciPy."""
+    routine, _ = _blas_routine("dgemm_")
+    address = ctypes.cast(routine, ctypes.c_void_p).value if routine else None
+    try:
+        return mapped_file(address, _lines("/proc/self/maps")) if address else ""
+    except (OSError, ValueError):  # forbidden in a container, or a name that is no text
+        return ""
+
+
+def mapped_file(address: int, maps: Iterable[str]) -> str:
+    """The file at an address of this process, from its memory map (Linux)."""
+    for words in (line.split(maxsplit=5) for line in maps):
+        low, high = (int(number, 16) for number in words[0].split("-"))
+        if low <= address < high:
+            return words[5] if len(words) > 5 else ""
+    return ""
+
+
+def _blas_of_the_build() -> str:
+    try:
+        lapack = scipy.show_config(mode="dicts")["Build Dependencies"]["lapack"]
+        return f"{lapack['name']} {lapack['version']}, says SciPy's build"
+    except Exception:  # whatever a build of SciPy may tell of itself
+        return "unknown library"
+
+
+def is_reference(library: str) -> bool:
+    """Whether a `libblas` is the plain one: tuned ones that stand in for it lie in folders that name them."""
+    return Path(library).name.startswith("libblas") and not re.search("openblas|blis|atlas|mkl|flexi", library)
 
 
 def memory() -> Check:
@@ -203,11 +268,6 @@ print(json.dumps([version, {answer}]))
 """)
 
 
-def _lacking(name: str, error: ProbeError, loss: str, advice: str) -> Check:
-    problem = "not installed" if str(error).startswith("ModuleNotFoundError") else error
-    return Check(name, "warning", f"{problem}: {loss}", advice)
-
-
 def graphics() -> dict[str, Any]:
     """What Taichi can use here. Runs in a child: Taichi warns about missing drivers, and drivers may crash."""
     backends = [name for name, arch in BACKENDS.items() if ti.lang.misc.is_arch_supported(arch)]
@@ -254,33 +314,6 @@ def vulkan_devices() -> list[str]:
         return []
 
 
-def cholmod() -> list[Check]:
-    try:
-        version, maps = ask_package("scikit-sparse", "sksparse.cholmod, os", MAPPED)
-    except ProbeError as error:
-        advice = "apt install libsuitesparse-dev, then pip install scikit-sparse"
-        return [_lacking("CHOLMOD", error, "elastic solids go without it", advice)]
-    blas = Check("BLAS", "ok", blas_library(maps.splitlines()) or "unknown library")
-    if is_reference(blas.found):
-        slow = f"{blas.found} is the reference BLAS: factorisation is 12 times slower"
-        blas = Check("BLAS", "warning", slow, "apt install libopenblas0-pthread")
-    return [Check("CHOLMOD", "ok", f"scikit-sparse {version}"), blas]
-
-
-def blas_library(maps: Iterable[str]) -> str | None:
-    """The BLAS among the files that a process has mapped, `libblas` first as that is what CHOLMOD is linked with.
-    NumPy and SciPy wheels bring copies of their own, which only they use."""
-    files = {os.path.realpath(line.split(maxsplit=5)[5]) for line in maps if line.count("/")}
-    known = re.compile(r"lib(blas(64)?\.|openblas|mkl_|blis|[st]?atlas|flexiblas)")
-    found = [path for path in files if known.match(Path(path).name) and not re.search(r"/(numpy|scipy)\.libs/", path)]
-    return min(found, key=lambda path: (not Path(path).name.startswith("libblas"), path), default=None)
-
-
-def is_reference(library: str) -> bool:
-    """Whether a `libblas` is the plain one: tuned ones that stand in for it lie in folders that name them."""
-    return Path(library).name.startswith("libblas") and not re.search("openblas|blis|atlas|mkl|flexi", library)
-
-
 FFMPEG = "f'ffmpeg {i.get_ffmpeg_version()} at {i.get_ffmpeg_exe()}'"
 EXTRAS = [  # name, package, what to import from it, what goes without it, and an expression for more to tell
     ("Videos", "imageio-ffmpeg", "imageio_ffmpeg as i", "videos cannot be written", FFMPEG),
@@ -294,5 +327,6 @@ def extra(name: str, package: str, modules: str, loss: str, more: str = "None") 
     try:
         version, told = ask_package(package, modules, more)
     except ProbeError as error:
-        return [_lacking(name, error, loss, f"pip install {package}")]
+        problem = "not installed" if str(error).startswith("ModuleNotFoundError") else error
+        return [Check(name, "warning", f"{problem}: {loss}", f"pip install {package}")]
     return [Check(name, "ok", f"{package} {version}" + (f", {told}" if told else ""))]

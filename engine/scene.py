@@ -21,6 +21,7 @@ from pliant.solvers.pressure.base import PressureOptions
 from pliant.solvers.pressure.dfsph import DFSPH
 
 BYTES_PER_PARTICLE = 1024  # neighbour lists included; measured by `pliant bench fluid`
+BYTES_PER_ELASTIC = 1024  # more for each elastic particle, its matrix apart
 BYTES_PER_WALL_BLOCK = 35_000  # of a volume map while it is built: about two blocks of 10^3 nodes lie on the surface,
 BYTES_PER_BLOCK = 100  # and of every block of four spacings in its bounds it is asked whether it does
 FARTHEST = 1e6  # in spacings from the origin: there, positions in single precision are good to 6 % of a spacing
@@ -59,6 +60,8 @@ class Settings(Options):
             found.append(f"Scene: elasticity must be a solver such as pl.Split(), got {self.elasticity!r}")
         else:
             found += self.elasticity.problems()
+        if not found and self.dt is not None and self.dt > self.elasticity.step(self) * (1 + 1e-6):
+            found.append(f"Scene: dt must not exceed dt_elastic, got {self.dt!r} and {self.elasticity.dt_elastic!r}")
         if not found and self.min_dt > self.max_dt:
             found.append(f"Scene: min_dt must not exceed max_dt, got {self.min_dt!r} and {self.max_dt!r}")
         return found + self._period_problems()
@@ -304,7 +307,8 @@ class Scene:
         for body in self.bodies:
             a, b, c = np.ptp(body.shape.bounds(), axis=0) / block + 1
             if body.material.sampled:
-                total += BYTES_PER_PARTICLE * _count(body, spacing * self.spacing_of(body) / self.spacing)
+                each = BYTES_PER_PARTICLE + BYTES_PER_ELASTIC * isinstance(body.material, Elastic)
+                total += each * _count(body, spacing * self.spacing_of(body) / self.spacing)
             elif np.isfinite(a):
                 total += BYTES_PER_BLOCK * a * b * c + BYTES_PER_WALL_BLOCK * 2 * (a * b + b * c + c * a)
         return total

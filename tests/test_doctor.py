@@ -2,9 +2,9 @@
 
 import collections
 import json
-import os
 import sys
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,9 @@ from pliant import doctor
 from pliant.doctor import Check, ProbeError
 
 LOW = 1 * doctor.GIB
-OPENBLAS = "7f01-7f02 r-xp 00000000 08:01 12    /usr/lib/x/openblas-pthread/libblas.so.3"
-REFERENCE = "7f03-7f04 r-xp 00000000 08:01 13    /usr/lib/x/blas/libblas.so.3.11.0"
-OF_NUMPY = "7f05-7f06 r-xp 00000000 08:01 14    /v/site-packages/numpy.libs/libscipy_openblas64_-1.so"
-NO_FILE = "7f07-7f08 rw-p 00000000 00:00 0 "
+MAPS = """7f01-7f02 r-xp 00000000 08:01 12    /usr/lib/x/openblas-pthread/libblas.so.3
+7f02-7f04 rw-p 00000000 00:00 0
+7f05-7f06 r-xp 00000000 08:01 14    /a folder/libmkl_rt.so.2""".splitlines()
 
 
 def answering(monkeypatch, value):
@@ -42,7 +41,7 @@ def test_a_whole_report(report):
     assert len(by_name) == len(found) >= 14
     assert by_name["Python"].found.startswith("{}.{}.{}".format(*sys.version_info[:3]))
     assert by_name["Taichi"].state == "ok" and "cpu" in by_name["Taichi"].found
-    assert {"Pliant", "Cores", "Memory", "Kernel cache", "Vulkan", "CHOLMOD", "Videos", "USD", "Plots"} <= set(by_name)
+    assert {"Pliant", "Cores", "Memory", "Kernel cache", "Vulkan", "BLAS", "Videos", "USD", "Plots"} <= set(by_name)
     assert all(check.advice for check in found if check.state != "ok")
     assert all("\n" not in check.found + check.advice for check in found)
     assert seconds < 2 * doctor.TIME_LIMIT
@@ -73,6 +72,56 @@ def test_json_holds_the_same_fields(monkeypatch, capsys):
 def test_python_versions(version, state):
     check = doctor.python(version)
     assert check.state == state and (state == "ok" or "3.10 to 3.13" in check.advice)
+
+
+@pytest.mark.parametrize(
+    ("library", "state", "words"),
+    [
+        ("/usr/lib/x/blas/libblas.so.3.11.0", "warning", "reference BLAS"),
+        ("/usr/lib/x/openblas-pthread/libblas.so.3", "ok", "openblas-pthread/libblas.so.3"),
+        ("/opt/mkl/libmkl_rt.so.2", "ok", "libmkl_rt"),
+        ("", "ok", "says SciPy's build"),
+    ],
+)
+def test_blas_by_its_file_or_by_the_build(monkeypatch, library, state, words):
+    monkeypatch.setattr(doctor, "_openblas", lambda: "")
+    monkeypatch.setattr(doctor, "_blas_file", lambda: library)
+    check = doctor.blas()
+    assert check.state == state and words in check.found and ("scipy" in check.advice) == (state != "ok")
+
+
+@pytest.mark.parametrize(
+    ("config", "threads", "found"),
+    [
+        (b"OpenBLAS 0.3.27 DYNAMIC_ARCH Haswell MAX_THREADS=64", 2, "OpenBLAS 0.3.27 (SciPy's), 2 threads"),
+        (b"NO_LAPACKE Haswell", 1, "OpenBLAS (SciPy's), 1 thread"),  # before 0.3
+    ],
+)
+def test_openblas_tells_of_itself(monkeypatch, config, threads, found):
+    routines = {"scipy_openblas_get_config": lambda: config, "scipy_openblas_get_num_threads": lambda: threads}
+    monkeypatch.setattr(doctor.ctypes, "CDLL", lambda path: types.SimpleNamespace(**routines))
+    assert doctor.blas() == Check("BLAS", "ok", found)
+
+
+def test_the_blas_of_this_scipy():
+    """Where SciPy is linked dynamically, its matrix product lies in a file, and OpenBLAS in one of that name."""
+    library, check = doctor._blas_file(), doctor.blas()
+    assert not library or Path(library).is_file()
+    assert "openblas" not in library or check.found.startswith("OpenBLAS")
+
+
+def test_a_blas_that_tells_nothing_is_no_problem(monkeypatch):
+    def fail(*_, **__):
+        raise OSError("not here")
+
+    monkeypatch.setattr(doctor.ctypes, "CDLL", fail)
+    monkeypatch.setattr(doctor.scipy, "show_config", fail)
+    assert doctor.blas() == Check("BLAS", "ok", "unknown library")
+
+
+@pytest.mark.parametrize(("address", "file"), [(0x7F01, "libblas.so.3"), (0x7F03, ""), (0x7F05, "libmkl_rt.so.2")])
+def test_the_file_at_an_address(address, file):
+    assert Path(doctor.mapped_file(address, MAPS)).name == file
 
 
 def test_little_disk_and_memory_are_warnings(monkeypatch):
@@ -141,34 +190,8 @@ def test_what_is_not_installed_is_a_warning_with_a_command(monkeypatch, row):
 
 def test_what_is_installed_but_broken_says_why(monkeypatch):
     answering(monkeypatch, ProbeError("its process crashed (Segmentation fault)"))
-    (check,) = doctor.cholmod()
-    assert check.state == "warning" and "Segmentation fault" in check.found and "libsuitesparse-dev" in check.advice
-
-
-@pytest.mark.parametrize(
-    ("maps", "state", "found"),
-    [
-        ([NO_FILE, OF_NUMPY, OPENBLAS], "ok", "openblas-pthread/libblas.so.3"),
-        ([OF_NUMPY, REFERENCE], "warning", "reference BLAS"),
-        (["1-2 r-xp 0 08:01 9 /opt/mkl/libmkl_rt.so.2", OF_NUMPY], "ok", "libmkl_rt"),
-        (["1-2 r-xp 0 08:01 9 /usr/lib/x/libopenblasp-r0.3.21.so"], "ok", "libopenblasp"),
-        ([OF_NUMPY, "1-2 r-xp 0 08:01 9 /usr/lib/x/libgraphblas.so.7"], "ok", "unknown library"),
-        ([], "ok", "unknown library"),
-    ],
-)
-def test_the_blas_of_cholmod(monkeypatch, maps, state, found):
-    answering(monkeypatch, ["0.4.16", "\n".join(maps)])
-    cholmod, blas = doctor.cholmod()
-    assert cholmod == Check("CHOLMOD", "ok", "scikit-sparse 0.4.16")
-    assert blas.state == state and found in blas.found and ("libopenblas0-pthread" in blas.advice) == (state != "ok")
-
-
-def test_debian_alternatives_are_resolved(tmp_path):
-    (tmp_path / "blas").mkdir()
-    (tmp_path / "blas/libblas.so.3.11.0").touch()
-    os.symlink(tmp_path / "blas/libblas.so.3.11.0", tmp_path / "libblas.so.3")
-    library = doctor.blas_library([f"1-2 r-xp 0 08:01 9 {tmp_path}/libblas.so.3"])
-    assert library == str(Path(tmp_path / "blas/libblas.so.3.11.0").resolve()) and doctor.is_reference(library)
+    (check,) = doctor.extra(*doctor.EXTRAS[0])
+    assert check.state == "warning" and "Segmentation fault" in check.found and "imageio-ffmpeg" in check.advice
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,12 @@ OPEN = {
 run = functools.cache(lambda name: CASES[name](True))
 
 
-@pytest.mark.parametrize("name", CASES)
+# Half a minute each and more: they run on demand.
+SLOW = ("cantilever_frequency", "oscillating_plate", "turek_csm1", "turek_csm3", "floating_block", "hydrostatic_plate",
+        "elastic_gate")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES])
 def test_case_meets_its_targets(name: str) -> None:
     """The targets are those of the tool, but for the ones in LOOSER."""
     results = run(name)

@@ -28,7 +28,8 @@ class ElasticityOptions(Options):
 
     dt_elastic: float | None = positive(
         None, "step of the elastic solve, apart from the adaptive step of everything else, which it bounds; longer is "
-        "steadier and damps more; None takes the scene's dt if that is fixed, else 2 ms or max_dt if less", "s",
+        "steadier and damps more, but beyond twice the actual step it lets stiff motions overshoot; None takes the "
+        "scene's dt if that is fixed, else 2 ms or max_dt if less", "s",
         high=0.1, optional=True, source="Kugelstadt 2021, Algorithm 1, lines 11, 12")  # fmt: skip
 
     @property
@@ -74,7 +75,7 @@ def _hand_on(n: ti.i32, mobility: Reals, ease: Reals, settled: Vectors, v: Vecto
     """Pressure has moved the surface of a body as one with what lies behind; now the surface gets the whole impulse,
     and elasticity hands it on."""
     for i in range(n):
-        if mobility[i] * ease[i] > 0.0:
+        if ease[i] > 0.0 and ease[i] < mobility[i]:
             v[i] = settled[i] + (v[i] - settled[i]) * (mobility[i] / ease[i])
 
 
@@ -166,7 +167,14 @@ def added_up(b: ti.i32, k: ti.i32, piece: ti.template()):
 
 
 class Elasticity(Force):
-    """Base of the methods: `solve(dt)` finds `bodies.change`, the change of velocity by elastic forces in a step dt."""
+    """Base of the methods. Each step elasticity takes the velocities it left behind the step before (`settled_v`) and
+    all that has acted since (`kick`: gravity, viscosity, pressure), and finds the velocities that answer both. So kicks
+    go through the body in the same step, and at rest stresses balance them whatever the step.
+
+    Pressure comes after that and knows nothing of stiffness: it would stop a particle of the surface as if it were
+    alone. So it takes it for as heavy as what moves along with it when its face is pushed (`ease`), and the impulse
+    that this makes is handed to the particle at the beginning of the next step.
+    """
 
     name, rank = "elasticity", 50
     feels_pressure = True  # at rest, contact and stress then balance in every step, and no layer is kicked about
@@ -274,6 +282,7 @@ class Elasticity(Force):
         self.free = self.world.particles.by_id("mobility")[self.bodies.ids] > 0
         starts = self.bodies.starts
         spans = [(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True) if self.free[a:b].all()]
+        spans *= not self.world.neighbors.wraps  # what reaches across a period has no one centre to turn about
         self._extent = upload(np.array(spans or [(0, 0)], np.int32), ti.i32)
         self._loose = len(spans)
         self._piece = ti.ndarray(ti.f32, (max(len(spans), 1) * PIECES, SUMS))

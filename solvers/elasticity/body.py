@@ -129,7 +129,8 @@ def sum_energy(n: ti.i32, wraps: ti.template(), period: Vectors, X: Vectors, cou
 
 @ti.kernel
 def look_ahead(n: ti.i32, slot: Ints, ids: Ints, mobility: Reals, share: ti.f32, dt: ti.f32, x: Vectors, v: Vectors,
-               settled: Vectors, place: Ints, ahead: Vectors, kick: Vectors):  # fmt: skip
+               settled: Vectors, place: Ints, ahead: Vectors, kick: Vectors, change: Vectors,
+               correction: Vectors):  # fmt: skip
     """Elastic particles in their own order: where each is among all, where it would be after dt at the velocity that
     elasticity left it with, and what everything else has added to that since, as if over all of dt."""
     for i in range(n):
@@ -140,6 +141,7 @@ def look_ahead(n: ti.i32, slot: Ints, ids: Ints, mobility: Reals, share: ti.f32,
             place[e] = i
             ahead[e] = x[i] + dt * settled[i]
             kick[e] = (v[i] - settled[i]) / share
+            change[e], correction[e] = vec3(0.0), vec3(0.0)
 
 
 @ti.kernel
@@ -308,7 +310,7 @@ class ElasticBodies:
         """Finds the particles, where they would be after dt [s], and what kicked them in the last `share` of dt."""
         p = self.particles
         look_ahead(p.n, self.slot, p.id, p.mobility, share, dt, p.x, p.v, p.settled_v, self.place, self.ahead,
-                   self.kick)  # fmt: skip
+                   self.kick, self.change, self.correction)  # fmt: skip
 
     def find_forces(self, scale: float, shear: bool = True, bulk: bool = True) -> None:
         """`force`: scale times the elastic force at `ahead`, or the part of it by one of the two constants."""

@@ -42,7 +42,6 @@ class PeerSolver(Elasticity):
 
     def solve(self) -> dict[str, float]:
         bodies = self.bodies
-        bodies.change.fill(0.0)
         bodies.find_forces(self.dt)
         add_impulse(bodies.n, bodies.mass, bodies.kick, bodies.change, bodies.force)
         bodies.correction.copy_from(bodies.kick)

@@ -122,13 +122,15 @@ def rest_pose(X: Array, volume: float, spacing: float, smoothing: Smoothing, nea
 
 
 def _pairs(X: Array, h: float, periods: Array | None) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """All pairs closer than h, both ways, sorted; particles at the same place are no neighbours."""
+    """All pairs closer than h, both ways, sorted; particles at the same place are no neighbours. Those of a lattice
+    that are just h apart, where W is zero, must not be in or out by round-off."""
+    reach = h * (1 - 1e-3)
     if periods is None or not np.any(periods):
-        found = cKDTree(X).query_pairs(h * (1 - 1e-6), output_type="ndarray")
+        found = cKDTree(X).query_pairs(reach, output_type="ndarray")
         Xij = X[found[:, 0]] - X[found[:, 1]]
     else:
         wrapped = np.where(periods > 0, np.mod(X, np.where(periods > 0, periods, 1.0)), X - X.min(axis=0))
-        found = cKDTree(wrapped, boxsize=periods).query_pairs(h * (1 - 1e-6), output_type="ndarray")
+        found = cKDTree(wrapped, boxsize=periods).query_pairs(reach, output_type="ndarray")
         Xij = wrapped[found[:, 0]] - wrapped[found[:, 1]]
         Xij -= periods * np.round(Xij / np.where(periods > 0, periods, np.inf))
     apart = np.linalg.norm(Xij, axis=1) > 1e-3 * h

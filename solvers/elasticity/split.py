@@ -20,7 +20,9 @@ takes one solve with one factor. It is stable for every step and stiffness (each
 s = k / (1 + c a) between 0 and 1, with the eigenvalues of the step on the circle |z|^2 = 1 - s), its equilibria are
 those of the true forces, and its cost does not depend on stiffness, step or Poisson ratio. The price is that motions
 which are fast compared with dt are slowed a little more than backward Euler slows them, as if dt were sqrt(c) longer.
-`volume="cg"` is the paper's own splitting, for comparison.
+As A takes rotations for stretching (in the paper's method too), the bending of slender bodies is among them: what must
+vibrate true wants a shorter `dt_elastic`, or `iterations`, which find the rotations anew. `volume="cg"` is the paper's
+own splitting, for comparison.
 """
 
 import dataclasses
@@ -200,8 +202,6 @@ class SplitSolver(Elasticity):
 
     def solve(self) -> dict[str, float]:
         bodies = self.bodies
-        bodies.change.fill(0.0)
-        bodies.correction.fill(0.0)
         for _ in range(self.settings.iterations):
             bodies.find_forces(self.dt, bulk=self.volume == "bounded")
             add_impulse(bodies.n, bodies.mass, bodies.kick, bodies.change, bodies.force)
