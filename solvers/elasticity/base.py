@@ -18,6 +18,7 @@ from pliant.world import World
 
 DT = 2e-3  # default elastic step [s]: that of Kugelstadt 2021, Section 9
 TOUCH = 0.05  # density ratio by walls and other solids from which on they count as touching
+CROWDED = 1.2  # a density ratio above this is no contact but an overlap, and undone bit by bit
 OWN = 2.0  # in supports: particles of one body nearer than this at rest never press on each other
 PIECES = 32  # a body's sums are added up in so many pieces, whatever the number of threads
 SAME = 1e-3  # in spacings: rest shapes that differ by less are one
@@ -67,7 +68,7 @@ def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, coun
                         more = V[j] * sigma * w(difference(x[i], x[j], wraps, period).norm() / h)
                         rho += more
                         touching += ti.select(solid[body[j]] != 0, more, 0.0)
-            density[i] = rho + edge[i] * ti.min(touching / TOUCH, 1.0)
+            density[i] = ti.min(rho + edge[i] * ti.min(touching / TOUCH, 1.0), CROWDED)
 
 
 @ti.kernel
