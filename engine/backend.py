@@ -32,6 +32,10 @@ RealTable = ti.types.ndarray(dtype=ti.f32, ndim=2)
 # slowest one is waited for, and leaves loops of less than 512 rounds to a single thread.
 CHUNK = 256
 
+# Taichi leaves loops of less than 512 rounds to one thread, whatever `block_dim` says. A loop over a few long tasks has
+# so many rounds for each, and only the first of them does anything.
+ROUNDS = 512
+
 SHARE_OF_MEMORY = 0.8  # of what is free that a scene may take
 
 _started: str | None = None

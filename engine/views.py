@@ -7,6 +7,7 @@ import numpy as np
 from pliant.errors import PliantError, SceneError
 from pliant.materials import Elastic
 from pliant.scene import Body, is_vector
+from pliant.solvers.elasticity.rest import distances
 from pliant.walls import Wall
 
 
@@ -102,6 +103,11 @@ class BodyView:
     def rest(self) -> np.ndarray:
         """Positions at rest (n, 3) [m]."""
         return self._elastic[0].world.particles.by_id("rest")[self._slice]
+
+    @property
+    def misfit(self) -> float:
+        """How far it is from its rest shape, wherever that is: RMS distance of the particles [m]."""
+        return float(np.sqrt((distances(self.rest.astype(float), self.x.astype(float)) ** 2).sum(axis=1).mean()))
 
     @property
     def F(self) -> np.ndarray:  # noqa: N802

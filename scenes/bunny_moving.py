@@ -12,7 +12,7 @@ FEET = 0.07  # height up to which its particles are led [m]
 
 def bunny() -> pl.Shape:
     """Body, chest, head with two ears, four paws and a tail; it looks along x and stands on y = 0."""
-    parts = [
+    parts: list[pl.Shape] = [
         pl.Sphere(radius=0.37, center=(-0.14, 0.36, 0)),
         pl.Sphere(radius=0.29, center=(0.17, 0.46, 0)),
         pl.Sphere(radius=0.24, center=(0.37, 0.86, 0)),

@@ -9,7 +9,7 @@ SECONDS = 2.0
 
 def walrus() -> pl.Shape:
     """A body that thins out to the tail, head, muzzle, two tusks and flippers; it looks along x."""
-    parts = [
+    parts: list[pl.Shape] = [
         pl.Sphere(radius=0.62, center=(0.35, 0.62, 0)),
         pl.Sphere(radius=0.60, center=(0.0, 0.58, 0)),
         pl.Sphere(radius=0.53, center=(-0.4, 0.50, 0)),
@@ -60,17 +60,9 @@ def build(radius: float = 0.04, zero_energy: float = 1.0, scatter: float = 0.5, 
     return scene
 
 
-def misfit(x: np.ndarray, X: np.ndarray) -> float:
-    """RMS distance of x from X moved rigidly as near to it as can be (Kabsch 1976) [m]."""
-    a, b = x - x.mean(axis=0), X - X.mean(axis=0)
-    U, _, Vt = np.linalg.svd(b.T @ a)
-    U[:, -1] *= np.sign(np.linalg.det(U @ Vt))
-    return float(np.sqrt(((b @ U @ Vt - a) ** 2).sum(axis=1).mean()))
-
-
 def check(sim: pl.Simulation) -> None:
     """It has its shape back: within one percent of its size, wherever it has drifted."""
     view = sim["walrus"]
     size = np.ptp(view.rest, axis=0).max()
     assert np.isfinite(view.x).all()
-    assert misfit(view.x, view.rest) < 0.01 * size, "it has not found back to its shape"
+    assert view.misfit < 0.01 * size, "it has not found back to its shape"

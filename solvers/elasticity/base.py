@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, vec3
+from pliant.backend import ROUNDS, Ints, IntTable, Reals, RealTable, Vectors, mat3, vec3
 from pliant.boundary import upload
 from pliant.materials import Elastic
 from pliant.neighbors import difference
@@ -89,65 +89,89 @@ def _keep_momenta(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Ve
     """Takes out of the velocity changes of each free body what changes its momentum or angular momentum by other than
     the kicks: elastic forces are internal, whatever the rotations that a step holds fast and the precision of a solve
     make of it."""
-    ti.loop_config(block_dim=1)
-    for s in range(bodies * PIECES):
-        lo, hi = piece_of(s, extent)
-        mass, centre = 0.0, vec3(0.0)
-        origin = x[place[extent[s // PIECES, 0]]]
-        for e in range(lo, hi):
-            i = place[e]
-            mass += m[i]
-            centre += m[i] * (x[i] - origin)
-        piece[s, 0] = mass
-        for a in ti.static(range(3)):
-            piece[s, 1 + a] = centre[a]
-    ti.loop_config(block_dim=1)
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            sum_mass(round // ROUNDS, extent, place, m, x, piece)
     for b in range(bodies):
         for k in range(4):
             motion[b, k] = added_up(b, k, piece)
         origin = x[place[extent[b, 0]]]
         for a in ti.static(range(3)):
             motion[b, 1 + a] = origin[a] + motion[b, 1 + a] / ti.max(motion[b, 0], 1e-30)
-    ti.loop_config(block_dim=1)
-    for s in range(bodies * PIECES):
-        b = s // PIECES
-        lo, hi = piece_of(s, extent)
-        centre = vec3(motion[b, 1], motion[b, 2], motion[b, 3])
-        push, turn, inertia = vec3(0.0), vec3(0.0), mat3(0.0)
-        for e in range(lo, hi):
-            i = place[e]
-            arm = x[i] - centre
-            push += m[i] * (change[e] - kick[e])
-            turn += m[i] * arm.cross(change[e] - kick[e])
-            inertia -= m[i] * arm.outer_product(arm)
-        for a in ti.static(range(3)):
-            piece[s, 4 + a], piece[s, 7 + a] = push[a], turn[a]
-            piece[s, 10 + a], piece[s, 13 + a] = inertia[a, a], inertia[a, (a + 1) % 3]
-    ti.loop_config(block_dim=1)
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            sum_momenta(round // ROUNDS, extent, place, m, x, kick, change, motion, piece)
     for b in range(bodies):
-        push, turn, J = vec3(0.0), vec3(0.0), mat3(0.0)
-        for a in ti.static(range(3)):
-            push[a], turn[a] = added_up(b, 4 + a, piece), added_up(b, 7 + a, piece)
-            J[a, a] = added_up(b, 10 + a, piece)
-            J[a, (a + 1) % 3] = added_up(b, 13 + a, piece)
-            J[(a + 1) % 3, a] = J[a, (a + 1) % 3]
-        size = -J.trace()
-        for a in ti.static(range(3)):
-            J[a, a] += size * (1.0 + 1e-6)  # a thread has no inertia about itself
-        spin = vec3(0.0)
-        if size > 0.0:
-            spin = (J / size).inverse() @ turn / size
-        for a in ti.static(range(3)):
-            motion[b, 4 + a], motion[b, 7 + a] = push[a] / ti.max(motion[b, 0], 1e-30), spin[a]
-    ti.loop_config(block_dim=1)
-    for s in range(bodies * PIECES):
-        b = s // PIECES
-        lo, hi = piece_of(s, extent)
-        centre = vec3(motion[b, 1], motion[b, 2], motion[b, 3])
-        push = vec3(motion[b, 4], motion[b, 5], motion[b, 6])
-        spin = vec3(motion[b, 7], motion[b, 8], motion[b, 9])
-        for e in range(lo, hi):
-            change[e] -= push + spin.cross(x[place[e]] - centre)
+        find_motion(b, piece, motion)
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            s = round // ROUNDS
+            b = s // PIECES
+            lo, hi = piece_of(s, extent)
+            push, spin = triple(motion, b, 4), triple(motion, b, 7)
+            for e in range(lo, hi):
+                change[e] -= push + spin.cross(x[place[e]] - triple(motion, b, 1))
+
+
+@ti.func
+def triple(table: ti.template(), row: ti.i32, k: ti.template()):
+    return vec3(table[row, k], table[row, k + 1], table[row, k + 2])
+
+
+@ti.func
+def sum_mass(s: ti.i32, extent: ti.template(), place: ti.template(), m: ti.template(), x: ti.template(),
+             piece: ti.template()):  # fmt: skip
+    """Mass and centre of one piece of a body."""
+    lo, hi = piece_of(s, extent)
+    mass, centre = 0.0, vec3(0.0)
+    origin = x[place[extent[s // PIECES, 0]]]
+    for e in range(lo, hi):
+        i = place[e]
+        mass += m[i]
+        centre += m[i] * (x[i] - origin)
+    piece[s, 0] = mass
+    for a in ti.static(range(3)):
+        piece[s, 1 + a] = centre[a]
+
+
+@ti.func
+def sum_momenta(s: ti.i32, extent: ti.template(), place: ti.template(), m: ti.template(), x: ti.template(),
+                kick: ti.template(), change: ti.template(), motion: ti.template(), piece: ti.template()):  # fmt: skip
+    """What a piece of a body gains in momentum and angular momentum beside the kicks, and minus sum m r r^T."""
+    lo, hi = piece_of(s, extent)
+    centre = triple(motion, s // PIECES, 1)
+    push, turn, inertia = vec3(0.0), vec3(0.0), mat3(0.0)
+    for e in range(lo, hi):
+        i = place[e]
+        arm = x[i] - centre
+        push += m[i] * (change[e] - kick[e])
+        turn += m[i] * arm.cross(change[e] - kick[e])
+        inertia -= m[i] * arm.outer_product(arm)
+    for a in ti.static(range(3)):
+        piece[s, 4 + a], piece[s, 7 + a] = push[a], turn[a]
+        piece[s, 10 + a], piece[s, 13 + a] = inertia[a, a], inertia[a, (a + 1) % 3]
+
+
+@ti.func
+def find_motion(b: ti.i32, piece: ti.template(), motion: ti.template()):
+    """The rigid motion that has these momenta: velocity of the centre, and angular velocity."""
+    push, turn, J = vec3(0.0), vec3(0.0), mat3(0.0)
+    for a in ti.static(range(3)):
+        push[a], turn[a] = added_up(b, 4 + a, piece), added_up(b, 7 + a, piece)
+        J[a, a] = added_up(b, 10 + a, piece)
+        J[a, (a + 1) % 3] = added_up(b, 13 + a, piece)
+        J[(a + 1) % 3, a] = J[a, (a + 1) % 3]
+    size = -J.trace()
+    for a in ti.static(range(3)):
+        J[a, a] += size * (1.0 + 1e-6)  # a thread has no inertia about itself
+    spin = vec3(0.0)
+    if size > 0.0:
+        spin = (J / size).inverse() @ turn / size
+    for a in ti.static(range(3)):
+        motion[b, 4 + a], motion[b, 7 + a] = push[a] / ti.max(motion[b, 0], 1e-30), spin[a]
 
 
 @ti.func

@@ -165,12 +165,17 @@ def _nearest(i: NDArray, j: NDArray, r: Array, count: int, n: int) -> NDArray[np
     return (r <= reach[i]) | (r <= reach[j])
 
 
-def congruent(X: Array, Y: Array, tolerance: float) -> bool:  # noqa: N803
-    """Whether a rigid motion takes X to Y, point by point (Kabsch 1976)."""
+def distances(X: Array, Y: Array) -> Array:  # noqa: N803
+    """Distances (n, 3), point by point, of X from Y once a rigid motion has brought it as near as can be (Kabsch
+    1976)."""
     A, B = X - X.mean(axis=0), Y - Y.mean(axis=0)
     U, _, Vt = np.linalg.svd(A.T @ B)
-    turn = U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
-    return bool(np.abs(A @ turn - B).max(initial=0.0) < tolerance)
+    return A @ (U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt) - B
+
+
+def congruent(X: Array, Y: Array, tolerance: float) -> bool:  # noqa: N803
+    """Whether a rigid motion takes X to Y."""
+    return bool(np.abs(distances(X, Y)).max(initial=0.0) < tolerance)
 
 
 def stiffness(rest: Rest, shear: float, hold: float, weight: Array) -> sp.csc_matrix:

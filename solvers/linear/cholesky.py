@@ -38,7 +38,7 @@ BLOCK = 256  # columns or rows of a front that one thread works on at a time
 SUBTREES = 12  # a subtree with less than this share of the work is left to one thread
 ASYMMETRY = 1e-8  # of the largest entry: more is no rounding error
 
-CACHE_VERSION = 1  # of the files on disk: raised when their contents change
+CACHE_VERSION = 2  # of the files on disk: raised when their contents change
 CACHE_BYTES = 4 << 30  # the oldest files are removed above this
 WORTH_CACHING = 0.3  # seconds of work
 

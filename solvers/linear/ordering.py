@@ -3,7 +3,7 @@
 A set of points whose removal leaves two halves without a common non-zero (a separator) is numbered last, and the
 halves are ordered in the same way (George 1973). The halves then never fill each other in, and are independent tasks.
 
-The rest positions of the points give the halves: the box of a set is cut at the median of its longest side. Of all
+The rest positions of the points give the halves: a set is cut by a plane near its middle, where it is thinnest. Of all
 separators that sever the non-zeros across that cut, the smallest is a minimum vertex cover of a bipartite graph, which
 Koenig's theorem reads off a maximum matching. On solid bodies this fills in less than METIS does.
 """
@@ -14,6 +14,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+SCANNED = 500  # points from which on several cuts are weighed
+SHARES = np.linspace(0.3, 0.7, 17)  # where these may be
+UNEVEN = 16.0  # price of uneven halves
 LEAF = 8  # points that are not cut any further
 STRIP = 32  # panels are padded with zero rows to a multiple of this
 TILE = 4 * STRIP  # rows of a tile: panels are stored in tiles, each column by column, so both sweeps read them in order
@@ -36,10 +39,11 @@ def dissect(matrix: sparse.csr_array, points: np.ndarray) -> Dissection:
     side = np.full(len(points), -1, np.int8)  # 0 and 1 in the two halves of the set being cut
     pieces: list[np.ndarray] = []
     above: list[int] = []
+    reach = _reach(matrix, points)
     stack = [(np.arange(len(points)), -1)]
     while stack:
         part, parent = stack.pop()
-        separator, halves = (part, []) if len(part) <= LEAF else _cut(matrix, points, part, side)
+        separator, halves = (part, []) if len(part) <= LEAF else _cut(matrix, points, part, side, reach)
         if len(separator):
             pieces.append(separator[np.argsort(curve[separator], kind="stable")])
             above.append(parent)
@@ -58,12 +62,38 @@ def _morton(points: np.ndarray, bits: int = 10) -> np.ndarray:
     return sum(((cell[:, a] >> b) & 1) << (3 * b + a) for b in range(bits) for a in range(3))
 
 
-def _cut(matrix: sparse.csr_array, points: np.ndarray, part: np.ndarray,
-         side: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:  # fmt: skip
+def _reach(matrix: sparse.csr_array, points: np.ndarray) -> float:
+    """How far apart points may be and still have a common non-zero: seen in a few rows."""
+    rows = np.arange(0, len(points), max(len(points) // 100, 1))
+    row, column = neighbours(matrix, rows)
+    return float(np.linalg.norm(points[rows[row]] - points[column], axis=1).max(initial=0.0))
+
+
+def _halves(place: np.ndarray, part: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two halves of a set: a small one is cut in the middle of its longest side. A large one is cut across one of its
+    axes (of the box, or principal) where the fewest points lie within reach of the plane, if not too far from the
+    middle."""
+    if len(part) < SCANNED:
+        along, k = place[:, np.argmax(np.ptp(place, axis=0))], len(part) // 2
+    else:
+        axes = np.concatenate([np.eye(3), np.linalg.eigh(np.cov(place.T))[1].T])
+        least, along, k = np.inf, place[:, 0], 0
+        for projected in (place @ axes.T).T:
+            ordered = np.sort(projected)
+            for share in SHARES:
+                cut = int(share * len(part))
+                slab = np.diff(np.searchsorted(ordered, ordered[cut] + np.array([-0.5, 0.5]) * reach))[0]
+                cost = slab**2 * (1 + UNEVEN * (share - 0.5) ** 2)
+                if cost < least:
+                    least, along, k = cost, projected, cut
+    order = np.argpartition(along, k)
+    return part[order[:k]], part[order[k:]]
+
+
+def _cut(matrix: sparse.csr_array, points: np.ndarray, part: np.ndarray, side: np.ndarray,
+         reach: float) -> tuple[np.ndarray, list[np.ndarray]]:  # fmt: skip
     """A separator of `part` and what it leaves on either side. `side` is -1 everywhere, before and after."""
-    place = points[part]
-    order = np.argpartition(place[:, np.argmax(np.ptp(place, axis=0))], len(part) // 2)
-    low, high = part[order[: len(part) // 2]], part[order[len(part) // 2 :]]
+    low, high = _halves(points[part], part, reach)
     side[low], side[high] = 0, 1
     row, column = neighbours(matrix, low)
     across = side[column] == 1

@@ -13,7 +13,7 @@ inside the large upper supernodes then. Every sum has a fixed order: the same bi
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Ints, IntTable, Reals, Vectors
+from pliant.backend import ROUNDS, Ints, IntTable, Reals, Vectors
 from pliant.boundary import upload
 from pliant.errors import PliantError
 from pliant.solvers.linear.ordering import STRIP, TILE, Supernodes, tiles
@@ -128,13 +128,15 @@ def _descend(s: ti.i32, first: ti.i32, last: ti.i32, copies: ti.i32, node: IntTa
 @ti.kernel
 def _subtrees_up(task: IntTable, node: IntTable, begin: Ints, incoming: Ints, source: Ints, place: IntTable,
                  value: Reals, rhs: Vectors, front: Reals, x: Reals):  # fmt: skip
-    ti.loop_config(block_dim=1)
-    for t in range(task.shape[0]):
-        for s in range(task[t, 0], task[t, 1]):
-            for j in range(node[s, 0], node[s + 1, 0]):
-                _collect(j, place, rhs, incoming, source, front, x)
-            for tile in range(node[s, 2], node[s + 1, 2]):
-                _ascend(s, tile, place.shape[0], node, begin, value, front, x)
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(task.shape[0] * ROUNDS):
+        if round % ROUNDS == 0:
+            t = round // ROUNDS
+            for s in range(task[t, 0], task[t, 1]):
+                for j in range(node[s, 0], node[s + 1, 0]):
+                    _collect(j, place, rhs, incoming, source, front, x)
+                for tile in range(node[s, 2], node[s + 1, 2]):
+                    _ascend(s, tile, place.shape[0], node, begin, value, front, x)
 
 
 @ti.kernel
@@ -144,9 +146,11 @@ def _levels_up(level: ti.i32, extent: IntTable, columns: Ints, tile: IntTable, n
     for k in ti.static(range(LEVELS)):
         for i in range(extent[level + k, 0], extent[level + k + 1, 0]):
             _collect(columns[i], place, rhs, incoming, source, front, x)
-        ti.loop_config(block_dim=1)
-        for i in range(extent[level + k, 1], extent[level + k + 1, 1]):
-            _ascend(tile[i, 0], tile[i, 1], place.shape[0], node, begin, value, front, x)
+        ti.loop_config(block_dim=ROUNDS)
+        for round in range(extent[level + k, 1] * ROUNDS, extent[level + k + 1, 1] * ROUNDS):
+            if round % ROUNDS == 0:
+                i = round // ROUNDS
+                _ascend(tile[i, 0], tile[i, 1], place.shape[0], node, begin, value, front, x)
 
 
 @ti.kernel
@@ -157,25 +161,29 @@ def _levels_down(level: ti.i32, extent: IntTable, piece: IntTable, gather: IntTa
             for q in range(3 * place.shape[0]):
                 size = front.shape[0] // (3 * place.shape[0])
                 front[q * size + gather[i, 0]] = x[q * place.shape[1] + gather[i, 1]]
-        ti.loop_config(block_dim=1)
-        for i in range(extent[level - k, 3], extent[level - k + 1, 3]):
-            _descend(piece[i, 0], piece[i, 1], piece[i, 2], place.shape[0], node, begin, value, front, x)
+        ti.loop_config(block_dim=ROUNDS)
+        for round in range(extent[level - k, 3] * ROUNDS, extent[level - k + 1, 3] * ROUNDS):
+            if round % ROUNDS == 0:
+                i = round // ROUNDS
+                _descend(piece[i, 0], piece[i, 1], piece[i, 2], place.shape[0], node, begin, value, front, x)
 
 
 @ti.kernel
 def _subtrees_down(task: IntTable, node: IntTable, begin: Ints, rows: Ints, place: IntTable, value: Reals,
                    front: Reals, x: Reals):  # fmt: skip
-    ti.loop_config(block_dim=1)
-    for t in range(task.shape[0]):
-        for back in range(task[t, 1] - task[t, 0]):
-            s = task[t, 1] - 1 - back
-            lanes = 3 * place.shape[0]
-            size = front.shape[0] // lanes
-            for q in range(lanes):
-                for i in range(node[s, 1], node[s + 1, 1]):
-                    to = node[s, 3] + node[s + 1, 0] - node[s, 0] + i - node[s, 1]
-                    front[q * size + to] = x[q * place.shape[1] + rows[i]]
-            _descend(s, 0, node[s + 1, 0] - node[s, 0], place.shape[0], node, begin, value, front, x)
+    lanes = 3 * place.shape[0]
+    size = front.shape[0] // lanes
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(task.shape[0] * ROUNDS):
+        if round % ROUNDS == 0:
+            t = round // ROUNDS
+            for back in range(task[t, 1] - task[t, 0]):
+                s = task[t, 1] - 1 - back
+                for q in range(lanes):
+                    for i in range(node[s, 1], node[s + 1, 1]):
+                        to = node[s, 3] + node[s + 1, 0] - node[s, 0] + i - node[s, 1]
+                        front[q * size + to] = x[q * place.shape[1] + rows[i]]
+                _descend(s, 0, node[s + 1, 0] - node[s, 0], place.shape[0], node, begin, value, front, x)
 
 
 @ti.kernel
