@@ -13,6 +13,7 @@ import types
 from pathlib import Path
 
 import pytest
+import trimesh
 from typer.testing import CliRunner
 
 import pliant
@@ -101,9 +102,16 @@ def test_the_recorded_command_repeats_the_run(pliant_):
 
 
 def test_without_a_name_the_showcase_runs(pliant_, monkeypatch):
-    monkeypatch.setattr(cli, "SHOWCASE_SETTINGS", ["radius=0.1", "obstacle=no"])
+    monkeypatch.setattr(cli, "SHOWCASE_SETTINGS", ["radius=0.03"])
     pliant_("run", *SMALL[2:])
-    assert record(f"out/{cli.SHOWCASE}")["options"]["obstacle"] is False
+    assert record(f"out/{cli.SHOWCASE}")["options"]["radius"] == 0.03
+
+
+def test_a_mesh_for_the_body_of_a_scene(pliant_):
+    trimesh.Trimesh(*pliant.Box(size=(0.8, 0.8, 0.8), center=(0, 0.4, 0)).triangles()).export("cube.obj")
+    pliant_("run", "bunny_moving", "--mesh", "cube.obj", "--set", "radius=0.05", *SMALL[2:])
+    assert record("out/bunny_moving")["options"]["mesh"].endswith("cube.obj")
+    assert "nowhere.obj" in pliant_("run", "bunny_moving", "--mesh", "nowhere.obj", *SMALL[2:], status=2)
 
 
 def test_a_shorter_run_does_not_mix_with_an_earlier_one(pliant_):

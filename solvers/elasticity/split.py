@@ -77,8 +77,8 @@ class Split(ElasticityOptions):
 
 
 def factor_bytes(n: int) -> float:
-    """Memory that the factorisation of a compact body of n particles takes at its peak: measured 1.1 GB at 32k."""
-    return 1.1e9 * (n / 32_000) ** 1.44
+    """Memory that the factorisation of a compact body of n particles takes at its peak, measured from 16k to 250k."""
+    return 11e9 * (n / 250_000) ** 1.4
 
 
 def bound(law: Law) -> float:
