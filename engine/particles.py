@@ -39,9 +39,15 @@ CORE = (
 
 
 @ti.kernel
-def _gather_vectors(n: ti.i32, order: Ints, source: Vectors, target: Vectors):
+def gather_vectors(n: ti.i32, order: Ints, source: Vectors, target: Vectors):
     for i in range(n):
         target[i] = source[order[i]]
+
+
+@ti.kernel
+def scatter_vectors(n: ti.i32, order: Ints, source: Vectors, target: Vectors):
+    for i in range(n):
+        target[order[i]] = source[i]
 
 
 @ti.kernel
@@ -56,7 +62,7 @@ def _gather_ints(n: ti.i32, order: Ints, source: Ints, target: Ints):
         target[i] = source[order[i]]
 
 
-GATHER = {"vector": _gather_vectors, "real": _gather_reals, "int": _gather_ints}
+GATHER = {"vector": gather_vectors, "real": _gather_reals, "int": _gather_ints}
 
 
 class Particles:

@@ -10,6 +10,7 @@ import pliant as pl
 from pliant.solvers.elasticity.body import HELD
 from pliant.solvers.elasticity.rest import congruent, rest_pose, stiffness
 from pliant.solvers.elasticity.split import SplitSolver
+from pliant.solvers.linear.iterative import IterativeSolver
 
 D = 0.05
 H = 2 * D
@@ -169,6 +170,27 @@ def patch():
     rest = sim.elasticity.rests[0]
     twin = Twin(rest, sim[body].material, ~held)
     return sim, body, rest, twin
+
+
+# --- what the matrix is solved by ---------------------------------------------------------------------
+
+
+def test_the_iterative_way_agrees_with_the_direct_one():
+    ends = []
+    for solver in ("direct", "iterative"):
+        sim, body = alone(fix=held_end, gravity=(0, -9.81, 0), elasticity=pl.Split(solver=solver))
+        steps(sim, 20)
+        ends.append(sim[body].x)
+    assert np.abs(ends[0] - sim[body].rest).max() > 0.01 * D
+    np.testing.assert_allclose(ends[1], ends[0], atol=1e-4 * D)
+
+
+def test_without_memory_for_the_factor_it_is_solved_by_iterations_and_said_so(monkeypatch, capsys):
+    monkeypatch.setattr("pliant.solvers.elasticity.split.available_memory", lambda: 1e3)
+    sim, _ = alone()
+    sim.step()
+    assert isinstance(sim.elasticity.solvers[0], IterativeSolver)
+    assert "conjugate gradients instead" in " ".join(capsys.readouterr().err.split())
 
 
 # --- energy and forces ------------------------------------------------------------------------------

@@ -195,18 +195,6 @@ def resist(n: ti.i32, wraps: ti.template(), period: Vectors, X: Vectors, count: 
 
 
 @ti.kernel
-def recall(n: ti.i32, place: Ints, carried: Vectors, guess: Vectors):
-    for e in range(n):
-        guess[e] = carried[place[e]]
-
-
-@ti.kernel
-def remember(n: ti.i32, place: Ints, solution: Vectors, carried: Vectors):
-    for e in range(n):
-        carried[place[e]] = solution[e]
-
-
-@ti.kernel
 def precondition(n: ti.i32, m: Reals, free: Ints, residual: Vectors, z: Vectors):
     for e in range(n):
         z[e] = ti.select(free[e] != 0, residual[e] / m[e], vec3(0.0))

@@ -37,9 +37,9 @@ from pliant.backend import SHARE_OF_MEMORY, available_memory, vec3
 from pliant.console import console
 from pliant.errors import PliantError
 from pliant.options import param
-from pliant.particles import Field
+from pliant.particles import Field, gather_vectors, scatter_vectors
 from pliant.solvers.elasticity.base import SAME, Elasticity, ElasticityOptions
-from pliant.solvers.elasticity.body import HELD, Law, add_impulse, press, recall, remember
+from pliant.solvers.elasticity.body import HELD, Law, add_impulse, press
 from pliant.solvers.elasticity.rest import Rest, congruent, stiffness
 from pliant.solvers.linear.cg import ConjugateGradient
 from pliant.solvers.linear.cholesky import Factor, factorise
@@ -239,8 +239,8 @@ class PaperSolver(SplitSolver):
         press(bodies.n, bodies.L, bodies.S, bodies.bulk, bodies.rank, bodies.V, bodies.weight, bodies.F, bodies.R,
               bodies.T)  # fmt: skip
         bodies.resist(bodies.none, bodies.change, -dt, self.residual)
-        recall(bodies.n, bodies.place, p.volume_dv, bodies.correction)
+        gather_vectors(bodies.n, bodies.place, p.volume_dv, bodies.correction)
         iterations = bodies.iterate(self.cg, dt, bodies.none, self.residual, self.direction, self.image, self.z)
-        remember(bodies.n, bodies.place, bodies.correction, p.volume_dv)
+        scatter_vectors(bodies.n, bodies.place, bodies.correction, p.volume_dv)
         bodies.accept(dt)
         return {"volume iterations": iterations}

@@ -6,6 +6,7 @@ from scipy import sparse
 
 from pliant.backend import Ints, Reals, Vectors, vec3
 from pliant.boundary import upload
+from pliant.particles import gather_vectors, scatter_vectors
 from pliant.solvers.linear.cg import ConjugateGradient
 
 TOLERANCE, MAX_ITERATIONS = 1e-5, 1000
@@ -24,18 +25,6 @@ def _multiply(n: ti.i32, start: Ints, column: Ints, value: Reals, u: Vectors, ou
 def _divide(n: ti.i32, diagonal: Reals, r: Vectors, z: Vectors):
     for i in range(n):
         z[i] = r[i] / diagonal[i]
-
-
-@ti.kernel
-def _gather(n: ti.i32, place: Ints, rhs: Vectors, residual: Vectors):
-    for i in range(n):
-        residual[i] = rhs[place[i]]
-
-
-@ti.kernel
-def _scatter(n: ti.i32, place: Ints, solution: Vectors, out: Vectors):
-    for i in range(n):
-        out[place[i]] = solution[i]
 
 
 class Iterative:
@@ -72,11 +61,11 @@ class IterativeSolver:
         solution, residual, direction, image, z = self.arrays
         self.iterations = 0
         for place in self.places:
-            _gather(self.n, place, rhs, residual)
+            gather_vectors(self.n, place, rhs, residual)
             solution.fill(0.0)
             self.iterations += self.cg.solve(
                 self.n, solution, residual, direction, image, z,
                 multiply=lambda u, image: _multiply(self.n, self.start, self.column, self.value, u, image),
                 precondition=lambda r, z: _divide(self.n, self.diagonal, r, z),
             )  # fmt: skip
-            _scatter(self.n, place, solution, out)
+            scatter_vectors(self.n, place, solution, out)
