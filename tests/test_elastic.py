@@ -580,7 +580,7 @@ def test_a_stiffer_material_sags_less():
     np.testing.assert_allclose(soft / hard, 10.0, rtol=0.03)
 
 
-def test_a_changed_matrix_is_factorised_in_the_background():
+def test_a_changed_matrix_is_factorised_in_the_background_and_said_so(capsys):
     sim, body = alone(fix=held_end)
     sim.step()
     old = sim.elasticity.solvers
@@ -588,6 +588,7 @@ def test_a_changed_matrix_is_factorised_in_the_background():
     sim[body].material = pl.Elastic(young=2e5)
     sim.elasticity._coming.result()  # the thread, which a step would wait for
     assert sim.elasticity.ready and sim.elasticity.solvers is old
+    assert "factorising anew" in capsys.readouterr().err
     sim.step()
     assert sim.elasticity.solvers is not old and sim.elasticity._coming is None
 

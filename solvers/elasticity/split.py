@@ -121,10 +121,13 @@ class SplitSolver(Elasticity):
 
     def __init__(self, world: World, settings: Any):
         self.threads = ThreadPoolExecutor(1, thread_name_prefix="factorisation")
+        self.solvers: list[Any] = []
         super().__init__(world, settings)
 
     def refresh(self) -> None:
         super().refresh()
+        if self.solvers:
+            console.print("Stiffness or held particles have changed: factorising anew.")
         self._coming: Future | None = self.threads.submit(self._factors, self._shares())
 
     def _shares(self) -> list[Share]:
