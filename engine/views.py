@@ -125,7 +125,7 @@ class BodyView:
     def material(self) -> Any:
         """Its material. Assigning another of the same kind and density changes the stiffness at run time; the matrix is
         factorised anew in the background, and the next step waits for it."""
-        return self._sim[self._name]._filling.body.material
+        return self._filling.body.material
 
     @material.setter
     def material(self, material: Any) -> None:

@@ -300,11 +300,11 @@ class ElasticBodies:
         look_ahead(p.n, self.slot, p.id, p.mobility, share, dt, p.x, p.v, p.settled_v, self.place, self.ahead,
                    self.kick, self.change, self.correction)  # fmt: skip
 
-    def find_forces(self, scale: float, shear: bool = True, bulk: bool = True) -> None:
-        """`force`: scale times the elastic force at `ahead`, or the part of it by one of the two constants."""
+    def find_forces(self, scale: float, bulk: bool = True) -> None:
+        """`force`: scale times the elastic force at `ahead`, with the volume term or without."""
         measure_strain(self.n, *self.pairs, self.factor, self.hold, self.L, self.S, self.second,
-                       self.shear if shear else self.none, self.bulk if bulk else self.none, self.rank, self.V,
-                       self.weight, self.ahead, self.F, self.R, self.T)  # fmt: skip
+                       self.shear, self.bulk if bulk else self.none, self.rank, self.V, self.weight, self.ahead,
+                       self.F, self.R, self.T)  # fmt: skip
         find_forces(self.n, *self.pairs, self.factor, self.hold, self.V, self.weight, self.ahead, self.F, self.T,
                     scale, self.force)  # fmt: skip
         if self.spring is not None:
