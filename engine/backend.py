@@ -8,7 +8,9 @@ import contextlib
 import io
 import os
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import taichi as ti
 
 from pliant.errors import PliantError, unknown_name
@@ -89,6 +91,22 @@ def sync() -> None:
     """Waits for the device, so that host clocks measure device work (free on the CPU)."""
     if _started != "cpu":
         ti.sync()
+
+
+def upload(values: np.ndarray, kind: Any) -> ti.Ndarray:
+    """A device array with these values (at least one element: empty arrays cannot be passed to kernels)."""
+    shape = values.shape[:-2] if kind is mat3 else values.shape[:-1] if kind in (vec3, ivec3) else values.shape
+    array = ti.ndarray(kind, tuple(max(s, 1) for s in shape))
+    if values.size:
+        array.from_numpy(np.ascontiguousarray(values, np.int32 if kind in (ti.i32, ivec3) else np.float32))
+    return array
+
+
+def cache_folder() -> Path:
+    """Where maps and the like are kept between runs: PLIANT_CACHE, or the user's cache folder."""
+    given = os.environ.get("PLIANT_CACHE")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(given) if given else home / "pliant"
 
 
 def available_memory() -> float:

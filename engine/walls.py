@@ -6,8 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Reals, RealTable, Vectors, vec3
-from pliant.boundary import FAR, REACH, Blocks, Directory, VolumeMap, profile, sample, upload
+from pliant.backend import Reals, RealTable, Vectors, upload, vec3
+from pliant.boundary import REACH, VolumeMap, profile
+from pliant.distances import FAR, Blocks, Directory, sample
 from pliant.particles import Field, Particles
 
 CLEARANCE = 0.25  # in spacings: half a radius. Closer than this a particle is moved back, whatever pressure says

@@ -8,7 +8,7 @@ import numpy as np
 import taichi as ti
 
 import pliant.solvers
-from pliant.boundary import upload
+from pliant.backend import upload
 from pliant.particles import Field
 from pliant.world import World
 

@@ -7,8 +7,7 @@ import numpy as np
 import taichi as ti
 from scipy.spatial.transform import Rotation
 
-from pliant.backend import Ints, Reals, Vectors, vec3
-from pliant.boundary import upload
+from pliant.backend import Ints, Reals, Vectors, upload, vec3
 from pliant.walls import rigid_velocity
 from pliant.world import World
 

@@ -21,8 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Ints, IntTable, Matrices, Reals, RealTable, Vectors, mat3, vec3
-from pliant.boundary import upload
+from pliant.backend import Ints, IntTable, Matrices, Reals, RealTable, Vectors, mat3, upload, vec3
 from pliant.neighbors import difference
 from pliant.particles import Field
 from pliant.solvers.force import Force, material_table

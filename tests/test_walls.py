@@ -7,8 +7,9 @@ from scipy.spatial.transform import Rotation
 
 import pliant as pl
 from pliant import assembly, boundary
-from pliant.backend import Reals, RealTable, Vectors, vec3
-from pliant.boundary import Blocks, Directory, upload, wall_profile
+from pliant.backend import Reals, RealTable, Vectors, upload, vec3
+from pliant.boundary import wall_profile
+from pliant.distances import Blocks, Directory
 from pliant.particles import Particles
 from pliant.scene import Body
 from pliant.smoothing import SMOOTHINGS, smoothing

@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 import taichi as ti
 
-from pliant.backend import ROUNDS, Ints, IntTable, Reals, RealTable, Vectors, mat3, vec3
-from pliant.boundary import upload
+from pliant.backend import ROUNDS, Ints, IntTable, Reals, RealTable, Vectors, mat3, upload, vec3
 from pliant.materials import Elastic
 from pliant.neighbors import difference
 from pliant.options import Options, positive

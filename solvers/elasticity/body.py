@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Ints, IntTable, Matrices, Reals, RealTable, Vectors, mat3, vec3
-from pliant.boundary import upload
+from pliant.backend import Ints, IntTable, Matrices, Reals, RealTable, Vectors, mat3, upload, vec3
 from pliant.neighbors import LANES, difference
 from pliant.particles import Particles
 from pliant.reduce import BLOCKS, block

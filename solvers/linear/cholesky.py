@@ -28,7 +28,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cython_blas, cython_lapack
 
-from pliant.boundary import cache_folder
+from pliant.backend import cache_folder
 from pliant.errors import PliantError
 from pliant.solvers.linear.ordering import TILE, Supernodes, analyse, dissect, tiles
 from pliant.solvers.linear.supernodes import Panels, Solver

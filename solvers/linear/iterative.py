@@ -4,8 +4,7 @@ import numpy as np
 import taichi as ti
 from scipy import sparse
 
-from pliant.backend import Ints, Reals, Vectors, vec3
-from pliant.boundary import upload
+from pliant.backend import Ints, Reals, Vectors, upload, vec3
 from pliant.particles import gather_vectors, scatter_vectors
 from pliant.solvers.linear.cg import ConjugateGradient
 
