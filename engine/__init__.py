@@ -11,7 +11,7 @@ os.environ.setdefault("HOME", os.path.expanduser("~"))  # Taichi's cache aborts 
 
 from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.frames import Frame
-from pliant.geometry import Box, Capsule, Cylinder, Mesh, Plane, Shape, Sphere, Torus
+from pliant.geometry import Box, Capsule, Cylinder, Mesh, Plane, Quality, Shape, Sphere, Torus, sample, sample_surface
 from pliant.io.video import write_video
 from pliant.materials import Boundary, Elastic, Fluid, Material
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
@@ -24,6 +24,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DFSPH", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule", "Cylinder", "Elastic", "Fluid", "Frame",
-    "Light", "Look", "Material", "Mesh", "Orbit", "Peer", "Plane", "PliantError", "Scene", "SceneError", "Shape",
-    "Simulation", "SimulationError", "Sphere", "Split", "Torus", "load", "write_video",
+    "Light", "Look", "Material", "Mesh", "Orbit", "Peer", "Plane", "PliantError", "Quality", "Scene", "SceneError",
+    "Shape", "Simulation", "SimulationError", "Sphere", "Split", "Torus", "load", "sample", "sample_surface",
+    "write_video",
 ]  # fmt: skip

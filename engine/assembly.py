@@ -7,8 +7,10 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from pliant.boundary import VolumeMap
+from pliant.console import console
 from pliant.errors import PliantError, SceneError
-from pliant.geometry import Box, Moved, Plane, Shape, sample_regular
+from pliant.geometry import Box, Moved, Plane, Shape, sample
+from pliant.materials import Elastic, Fluid
 from pliant.scene import Body, Scene
 from pliant.smoothing import Smoothing
 from pliant.walls import Wall
@@ -38,13 +40,16 @@ def fill_bodies(scene: Scene, notes: list[str]) -> list[Filling]:
     fillings: list[Filling] = []
     problems = []
     for body in (body for body in scene.bodies if body.material.sampled):
+        shape, method, confined = _to_fill(body, walls, scene.spacing)
+        size = {"particles": body.particles} if body.particles else {"spacing": scene.spacing_of(body)}
         try:
-            x, volume = sample_regular(body.shape, scene.spacing_of(body))
+            with console.status(f"filling {body.name} with particles") as status:
+                found = sample(shape, method=method, confined=confined, progress=_telling(status, body.name), **size)
         except PliantError as error:  # it is smaller than a particle
             problems.append(f"{body.name}: {error}")
             continue
-        whole = len(x)
-        others: list[Body | Filling] = [*walls, *fillings]
+        x, volume, whole = found.x, found.volume_each, len(found.x)
+        others: list[Body | Filling] = [*([] if confined else walls), *fillings]
         carvers: list[Body] = []
         for other in others:
             clear = _clear_of(other, x, scene.spacing)
@@ -59,6 +64,38 @@ def fill_bodies(scene: Scene, notes: list[str]) -> list[Filling]:
     if problems:
         raise SceneError(problems)
     return fillings
+
+
+def _to_fill(body: Body, walls: list[Body], spacing: float) -> tuple[Shape, str, bool]:
+    """The shape that a body fills, by which method, and whether walls confine it.
+
+    A lattice leaves a gap of up to a spacing at a round wall. So a fluid in a container that is not a box is fitted to
+    what the container leaves of its shape, and so is every fluid that is to be fitted."""
+    if not isinstance(body.material, Fluid):
+        return body.shape, body.sampling or ("fitted" if isinstance(body.material, Elastic) else "regular"), False
+    bowls = [w for w in walls if w.material.inside_out and half_spaces(w.shape, True) is None]
+    if body.sampling is None and not any(_touches(bowl, body.shape, spacing) for bowl in bowls):
+        return body.shape, "regular", False
+    if body.sampling not in (None, "fitted"):
+        return body.shape, body.sampling, False
+    shape = body.shape
+    for wall in (wall for wall in walls if _touches(wall, body.shape, spacing)):
+        shape = shape & wall.shape if wall.material.inside_out else shape - wall.shape
+    return shape, "fitted", True
+
+
+def _touches(wall: Body, shape: Shape, spacing: float) -> bool:
+    """Whether a shape comes as near to a wall as its particles do, or nearer."""
+    vertices, faces = shape.triangles()
+    points = np.concatenate([vertices, vertices[faces].mean(axis=1)])
+    return bool((wall_distance(wall, points) < 0.5 * spacing).any())
+
+
+def _telling(status: Any, name: str) -> Any:
+    """Shows how far the particles of a body still move."""
+    return lambda k, moved, end: status.update(
+        f"filling {name} with particles: round {k}, moves of {moved:.1e} spacings, {end:.0e} is rest"
+    )
 
 
 def _clear_of(other: Body | Filling, x: np.ndarray, spacing: float) -> np.ndarray:

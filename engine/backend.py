@@ -68,6 +68,12 @@ def start(backend: str = "cpu") -> None:
         _spread_workers()
 
 
+def ensure() -> None:
+    """Starts Taichi on the CPU unless it runs already, on whichever backend."""
+    if _started is None:
+        start()
+
+
 def _spread_workers() -> None:
     """Gives each worker thread a core of its own, where the system lets us.
 

@@ -298,6 +298,32 @@ def export(
             say(str(path))
 
 
+@app.command()
+def skin(
+    run: Folder,
+    mesh: Annotated[Path | None, typer.Option(help="Another surface for the body, where that is at rest.")] = None,
+    body: Annotated[str | None, typer.Option(help="One elastic body; all of them if not given.")] = None,
+    frames: Range = "",
+    formats: Annotated[str, typer.Option("--format", help="Some of obj, stl, ply, usd.")] = "obj",
+    fit: Annotated[bool, typer.Option("--fit", help="Magnify and move the mesh to where the body is at rest.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder of the files; RUN/skin if not given.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Writes the surfaces of elastic bodies of a run as meshes, its own or another one."""
+    from pliant import skin_run
+    from pliant.export import pick_frames
+
+    with reporting(quiet):
+        folder, wanted = RunFolder(run), check_formats(formats, skin_run.FORMATS)
+        if fit and mesh is None:
+            raise PliantError("--fit is for a mesh that is given with --mesh")
+        indices = pick_frames(frames, folder.record())
+        with _counting("skinning", len(indices)) as advance:
+            done = skin_run.skin_run(folder, wanted, indices, out or run / "skin", body, mesh, fit, lambda _: advance())
+        for path in done:
+            say(str(path))
+
+
 @app.command("inspect")
 def inspect_(
     run: Folder,
@@ -308,6 +334,29 @@ def inspect_(
 
     with reporting():
         say(str(draw(run, out)))
+
+
+@app.command()
+def sample(
+    mesh: Annotated[Path, typer.Argument(help="File of a surface: obj, ply, stl, off, glb, gltf, vtu or vtk.")],
+    radius: Annotated[float | None, typer.Option(help="Of a particle in metres: half the spacing.")] = None,
+    particles: Annotated[int | None, typer.Option(help="About how many, instead of --radius; 10000 usually.")] = None,
+    sampling: Annotated[str, typer.Option(help="fitted, regular, blue_noise, or all to compare them.")] = "fitted",
+    unit: Annotated[str | None, typer.Option(help="Of the file's numbers: m, cm, mm, km, in or ft; m usually.")] = None,
+    up: Annotated[str | None, typer.Option(help="The file's axis that points up: y, z, -z, ...; y usually.")] = None,
+    scale: Annotated[float, typer.Option(help="Magnification.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Of the random numbers that the sampling draws.")] = SEED,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results; out/<mesh> if not given.")] = None,
+    formats: Annotated[str, typer.Option("--format", help="Some of vtu, npz, ply, bgeo.")] = "vtu",
+    report: Annotated[bool, typer.Option("--report", help="Print how good it is; report.json, report.png.")] = False,
+    quiet: Quiet = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Fills a mesh with particles, and tells how good the filling is."""
+    from pliant.sample_mesh import Request, run
+
+    with reporting(quiet or as_json):
+        run(Request(mesh, radius, particles, sampling, unit, up, scale, seed, out, formats, report), as_json)
 
 
 @app.command()

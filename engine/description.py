@@ -16,7 +16,7 @@ from pliant.scene import Scene
 
 Arrays = dict[str, np.ndarray]
 SHOWN = ("camera", "lights", "look")  # of a scene: how it is drawn, which changes nothing that happens in it
-BODY = ("name", "shape", "material", "velocity", "colors", "shown", "particle_radius", "pivot")
+BODY = ("name", "shape", "material", "velocity", "colors", "shown", "particle_radius", "sampling", "pivot")
 
 
 def describe(scene: Scene) -> tuple[dict[str, Any], Arrays]:

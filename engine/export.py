@@ -25,8 +25,8 @@ def export(
 ) -> list[Path]:
     """Writes frames of a run into the folder `out`, and a USD file of all of them; returns what to open.
 
-    With `surface`, fluids come as meshes called `<body>_surface` as well, in the formats that hold meshes and in USD.
-    `tell` is called with the index of each frame that is done.
+    Elastic bodies come as meshes called `<body>_skin` as well, in the formats that hold meshes and in USD, and with
+    `surface` fluids as `<body>_surface`. `tell` is called with the index of each frame that is done.
     """
     record, stage, series = run.record(), run.stage(), Series()
     if surface and not set(formats) & {*MESH_FORMATS, "usd"}:
@@ -40,6 +40,8 @@ def export(
     def snapshots() -> Iterator[Snapshot]:
         for index in indices:
             snapshot = run.snapshot(index, record)
+            if set(formats) & {*MESH_FORMATS, "usd"}:
+                snapshot = stage.skinned(snapshot)
             if surface:
                 for body in stage.bodies:
                     if body.fluid:
@@ -62,7 +64,7 @@ def export(
 def export_usd(run: RunFolder, record: dict[str, Any], path: Path) -> None:
     """One USD file of a whole run."""
     stage = run.stage()
-    frames = (run.snapshot(entry["frame"], record) for entry in record["frames"])
+    frames = (stage.skinned(run.snapshot(entry["frame"], record)) for entry in record["frames"])
     write_usd(path, frames, record["fps"], stage.meshes, stage.radius)
 
 

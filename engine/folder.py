@@ -164,7 +164,7 @@ class RunFolder:
             names = [*names, *record["particles"], *record.get("walls", ())]
             top = [self.video.name, f"{record['scene']}.usdc", "inspect.png", "sheet.png"]
         bodies, endings = "|".join(map(re.escape, names)), "|".join(FORMATS)
-        ours = re.compile(rf"frame_\d{{4,}}\.png|({bodies})(_\d{{4,}})?\.({endings})|particles\.pvd")
+        ours = re.compile(rf"frame_\d{{4,}}\.png|({bodies})(_skin)?(_\d{{4,}})?\.({endings})|particles\.pvd")
         old = [path for path in self.frames.glob("*") if ours.fullmatch(path.name)] + self._checkpoints()
         for path in (*old, self.record_file, self.stage_file, *(self.path / name for name in top)):
             with contextlib.suppress(OSError):

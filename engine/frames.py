@@ -13,6 +13,7 @@ from pliant.io.arrays import KNOWN_UNITS
 from pliant.io.data import Cloud, Snapshot, TriMesh
 from pliant.io.usd import write_usd
 from pliant.render import Look, Renderer
+from pliant.skins import SkinSource, skin_sources, skinned
 from pliant.stage import Stage
 
 PARTICLE_FORMATS = ("vtu", "npz", "ply", "bgeo")  # one file for each body and frame; the first is read back first
@@ -28,8 +29,9 @@ class Frame:
     def __init__(self, sim: Any, index: int):
         self.sim, self.index, self.time = sim, index, sim.time
 
-    def snapshot(self) -> Snapshot:
-        """A copy of the moment as plain arrays, particles in the order in which they were made."""
+    def snapshot(self, skins: bool = True) -> Snapshot:
+        """A copy of the moment as plain arrays, particles in the order in which they were made, and (`skins`) elastic
+        bodies as meshes as well."""
         sim, p = self.sim, self.sim.world.particles
         names = ("x", "v", "m", "V", "density", "wall_density", "p", "id")
         x, v, m, V, density, wall_density, pressure, ids = (p.numpy(name) for name in names)
@@ -42,17 +44,18 @@ class Frame:
             own_id = {"id": np.arange(last - first, dtype=np.int32)}
             clouds[body] = Cloud(x[own], {name: values[own] for name, values in fields.items()} | own_id, KNOWN_UNITS)
         poses = {wall.name: wall.pose() for wall in sim.world.walls.walls if wall.motion is not None}
-        return Snapshot(self.index, self.time, clouds, poses)
+        snapshot = Snapshot(self.index, self.time, clouds, poses)
+        return skinned(sim.canvas.skins, snapshot) if skins else snapshot
 
     def write(self, folder: str | Path, formats: Any = USUAL, width: int = 1280, height: int = 720) -> None:
         """Writes the frame into `folder`, in any of `FORMATS`.
 
-        Particles become `<body>_0001.vtu` (npz, ply, bgeo), a vtu series is listed in `particles.pvd`, walls become
-        `<wall>.obj` (stl, ply), the picture `frame_0001.png`. A USD file of the frame alone is `frame_0001.usdc`; one
-        for a whole run is made by `pliant run --format usd`.
+        Particles become `<body>_0001.vtu` (npz, ply, bgeo), a vtu series is listed in `particles.pvd`, skins of elastic
+        bodies become `<body>_skin_0001.obj` (stl, ply), walls `<wall>.obj` (stl, ply), the picture `frame_0001.png`. A
+        USD file of the frame alone is `frame_0001.usdc`; one for a whole run is made by `pliant run --format usd`.
         """
         folder, canvas, formats = Path(folder), self.sim.canvas, check_formats(formats)
-        snapshot = self.snapshot()
+        snapshot = self.snapshot(skins=bool(set(formats) & {*MESH_FORMATS, "usd"}))
         series = canvas.series.setdefault(folder.absolute(), Series())
         write_frame(folder, snapshot, formats, canvas.stage, series)
         if "usd" in formats:
@@ -72,6 +75,14 @@ class Canvas:
         self.series: dict[Path, Series] = {}  # what each folder holds already
         self._stage: Stage | None = None
         self._renderer: Renderer | None = None
+        self._skins: dict[str, SkinSource] | None = None
+
+    @property
+    def skins(self) -> dict[str, SkinSource]:
+        """What the skins of elastic bodies are made of, by the bodies' names."""
+        if self._skins is None:
+            self._skins = skin_sources(self._sim)
+        return self._skins
 
     @property
     def stage(self) -> Stage:
@@ -82,6 +93,7 @@ class Canvas:
 
     @stage.setter
     def stage(self, stage: Stage) -> None:
+        stage.skins = stage.skins or self.skins  # a file of an earlier version has none
         self._stage = stage
 
     def renderer(self, width: int, height: int) -> Renderer:

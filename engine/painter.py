@@ -20,6 +20,7 @@ from pliant.frames import frame_file
 from pliant.io.data import Snapshot
 from pliant.render.look import Look
 from pliant.render.renderer import Renderer
+from pliant.skins import without_skins
 from pliant.stage import Stage
 
 FRAMES_PER_WORKER = 300  # then another takes over: GGUI loses up to 1 MB a picture (Taichi 1.7.4)
@@ -137,7 +138,7 @@ class Painter:
 
     def _ask(self, snapshot: Snapshot) -> None:
         self._worker = self._worker or Worker(self._job)
-        self._worker.ask(snapshot)
+        self._worker.ask(without_skins(snapshot))  # it makes them itself, which is faster than sending them
         self._worker.answer()
         self._worker.frame = None
 

@@ -19,7 +19,7 @@ from pliant.description import describe
 from pliant.errors import PliantError, SimulationError
 from pliant.export import export_usd
 from pliant.folder import KEPT, RunFolder
-from pliant.frames import PARTICLE_FORMATS, SERIES, Frame, Series, frame_file, write_frame
+from pliant.frames import MESH_FORMATS, PARTICLE_FORMATS, SERIES, Frame, Series, frame_file, write_frame
 from pliant.io.data import Snapshot
 from pliant.io.usd_types import missing_usd
 from pliant.painter import Painter
@@ -291,7 +291,8 @@ class Run:
     def _keep(self, frame: Frame) -> None:
         """Hands a frame to the writer."""
         start = time.perf_counter()
-        snapshot, stats = frame.snapshot(), self.sim.stats
+        skins = bool(set(self.formats) & {*MESH_FORMATS, "usd"})  # pictures make them anew, from the particles
+        snapshot, stats = frame.snapshot(skins), self.sim.stats
         poses = {name: pose.tolist() for name, pose in snapshot.poses.items()}
         entry = frame_record(frame, stats) | {"wall_seconds": round(self._wall(), 3), "poses": poses}
         self.last = frame.index

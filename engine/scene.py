@@ -10,7 +10,7 @@ import numpy as np
 
 from pliant.backend import SHARE_OF_MEMORY, available_memory
 from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
-from pliant.geometry import Shape, estimate_count
+from pliant.geometry import METHODS, Moved, Shape, estimate_count
 from pliant.materials import Elastic, Material
 from pliant.options import Options, param, positive
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
@@ -28,7 +28,7 @@ FARTHEST = 1e6  # in spacings from the origin: there, positions in single precis
 FASTEST = 1e6  # [m/s]
 FILE_NAME = re.compile(r"\w[\w .+-]{0,99}")
 LONGEST_NAME = 200  # bytes: file systems allow 255, and a number and an ending come behind it
-NUMBERED = re.compile(r"(.+?)((_surface)?_\d{4,}|_surface)")  # how the files of a body that is called so are named
+NUMBERED = re.compile(r"(.+?)((_surface|_skin)?_\d{4,}|_surface|_skin)")  # how files of a body called so are named
 LEAST_PERIOD = 3  # in supports: fewer, and a particle would meet two images of the same neighbour
 
 
@@ -90,10 +90,10 @@ class Body:
     """What `scene.add` returns: the handle of one body."""
 
     def __init__(self, name: str, shape: Any, material: Any, velocity: Any, colors: str = "water", shown: Any = None,
-                 particle_radius: Any = None):  # fmt: skip
+                 particle_radius: Any = None, sampling: str | None = None):  # fmt: skip
         # as the user gave them: see `problems`
         self.name, self.shape, self.material, self.velocity = name, shape, material, velocity
-        self.colors, self.shown, self.particle_radius = colors, shown, particle_radius
+        self.colors, self.shown, self.particle_radius, self.sampling = colors, shown, particle_radius, sampling
         self.fixed: Any = None
         self.motion: Callable[[float], Any] | None = None
         self.pivot: Any = None
@@ -124,6 +124,21 @@ class Body:
 
         return velocity
 
+    @property
+    def particles(self) -> int | None:
+        """How many particles its mesh asks for."""
+        shape = self.shape
+        while isinstance(shape, Moved):
+            shape = shape.shape
+        return getattr(shape, "particles", None)
+
+    @property
+    def spacing_by_count(self) -> float | None:
+        """Distance of so many particles at rest [m], if the mesh is sound."""
+        if self.particles is None or self.shape.problems():
+            return None
+        return float((self.shape.volume() / self.particles) ** (1 / 3))
+
     def problems(self) -> list[str]:
         """One sentence for each thing that is wrong with this body."""
         if isinstance(self.shape, Material) and isinstance(self.material, Shape):
@@ -137,8 +152,10 @@ class Body:
             shown = self.shown.problems()
             if not shown and not np.isfinite(self.shown.bounds()).all():
                 shown = [f"what is shown must be finite, got {type(self.shown).__name__}"]
-            if not material and self.material.sampled:
-                shown.append("shown belongs to walls; a body of particles is shown as these")
+            if not material and self.material.sampled and not isinstance(self.material, Elastic):
+                shown.append("shown belongs to walls and elastic bodies; other particles are shown as these")
+            elif not shown and not shape and not material and self.material.sampled and _apart(self.shape, self.shown):
+                shown.append("what is shown of an elastic body must lie where the body is, not apart from it")
             found += shown
         elif self.shown is not None:
             found.append(f"shown must be a shape such as pl.Mesh(...) or None, got {self.shown!r}")
@@ -163,6 +180,12 @@ class Body:
         return []
 
 
+def _apart(one: Shape, other: Shape) -> bool:
+    """Whether the boxes around two shapes do not touch."""
+    (low, high), (bottom, top) = one.bounds(), other.bounds()
+    return bool(((low > top) | (high < bottom)).any())
+
+
 def is_vector(value: Any, limit: float = np.inf) -> bool:
     """Whether it is three finite numbers, none beyond the limit."""
     try:
@@ -182,6 +205,7 @@ class Scene:
 
     def __init__(self, **settings: Any):
         self.settings = Settings(**settings)
+        self._radius_given = "particle_radius" in settings
         self.bodies: list[Body] = []
         self.callbacks: list[Callable[[Any], Any]] = []
         self.camera: Any = None  # a pliant.Camera, Orbit or CameraPath; None frames the scene automatically
@@ -192,12 +216,16 @@ class Scene:
 
     def add(self, shape: Shape, material: Material, name: str | None = None, velocity: Any = (0.0, 0.0, 0.0),
             colors: str = "water", shown: Shape | None = None, particle_radius: float | None = None,
-            **unknown: Any) -> Body:  # fmt: skip
+            sampling: str | None = None, **unknown: Any) -> Body:  # fmt: skip
         """Adds a body of that shape and material, moving at `velocity` [m/s] at the start.
 
         `colors` names the colour map in which pictures show the speed of its particles. `shown` is the shape of a
-        wall in pictures and exports, if it is not the one that acts: a fine mesh for a coarse one, or a part of it.
-        `particle_radius` [m] gives an elastic body finer particles than the scene's, down to half of theirs.
+        wall or an elastic body in pictures and exports, if it is not the one that acts: a fine mesh for a coarse one,
+        or a part of it. That of an elastic body follows its particles.
+        `particle_radius` [m] gives an elastic body finer particles than the scene's, down to half of theirs; so does
+        `pl.Mesh(..., particles=...)`. `sampling` is how the shape is filled: "fitted" to its surface (Kugelstadt 2021,
+        Section 7; usual for elastic bodies and for fluids in round containers), "regular" (usual for other fluids) or
+        "blue_noise" (after Jiang 2015).
         """
         kind = type(material).__name__.lower() if isinstance(material, Material) else "body"
         taken = {body.name for body in self.bodies}
@@ -215,7 +243,9 @@ class Scene:
         self._problems += [f"{name}: add has no " + unknown_name("parameter", k, known)[8:] for k in unknown]
         if colors not in COLOR_MAPS:
             self._problems.append(f"{name}: " + unknown_name("colour map", str(colors), COLOR_MAPS))
-        body = Body(str(name), shape, material, velocity, colors, shown, particle_radius)
+        if sampling is not None and sampling not in METHODS:
+            self._problems.append(f"{name}: " + unknown_name("sampling", str(sampling), METHODS))
+        body = Body(str(name), shape, material, velocity, colors, shown, particle_radius, sampling)
         self.bodies.append(body)
         return body
 
@@ -230,6 +260,7 @@ class Scene:
 
     def problems(self) -> list[str]:
         """One sentence for each thing that is wrong with the scene; empty when it can be built."""
+        self._take_radius()
         found = self.settings.problems()
         found += self._problems
         found += [sentence for body in self.bodies for sentence in body.problems()]
@@ -243,19 +274,32 @@ class Scene:
 
     def spacing_of(self, body: Body) -> float:
         """Distance of the particles of a body at rest [m]."""
-        return self.spacing if body.particle_radius is None else 2 * float(body.particle_radius)
+        if body.particle_radius is not None:
+            return 2 * float(body.particle_radius)
+        return body.spacing_by_count or self.spacing
+
+    def _take_radius(self) -> None:
+        """Without a particle_radius of its own, a scene has that of its body of so many particles, the coarsest one."""
+        spacings = [s for body in self.bodies if (s := body.spacing_by_count)]
+        if spacings and not self._radius_given:
+            self.settings = Settings(**(self.settings.values() | {"particle_radius": max(spacings) / 2}))
 
     def _radius_problems(self) -> list[str]:
         """Particles of another size than the scene's: only elastic bodies may have them, and only somewhat finer."""
         coarsest, found = self.settings.particle_radius, []
         for body in self.bodies:
-            r = body.particle_radius
-            if r is None:
+            by_count, r = body.spacing_by_count, body.particle_radius
+            if r is not None and by_count is not None:
+                found.append(f"{body.name}: its number of particles tells their size; leave out its particle_radius")
+            elif by_count is not None:
+                r = 0.5 * by_count
+            if r is None or r == coarsest:
                 continue
             if not isinstance(body.material, Elastic):
                 found.append(f"{body.name}: only elastic bodies may have a particle_radius of their own")
             elif not isinstance(r, (int, float)) or isinstance(r, bool) or not 0.5 * coarsest <= r <= coarsest:
-                found.append(f"{body.name}: particle_radius must lie between half the scene's and the scene's, "
+                of = f"that of {body.particles:,} particles" if by_count else "particle_radius"
+                found.append(f"{body.name}: {of} must lie between half the scene's and the scene's, "
                              f"{0.5 * coarsest:g} and {coarsest:g} m, got {r!r}")  # fmt: skip
         return found
 

@@ -21,6 +21,7 @@ from pliant.materials import Fluid
 from pliant.render.camera import Camera, CameraPath, Orbit, View
 from pliant.render.look import Look
 from pliant.render.picture import Light, Picture
+from pliant.skins import SkinSource, skinned
 from pliant.surfacing import convex_planes, moved_planes
 
 OPAQUE = (0.93, 0.55, 0.25)  # colour of obstacles
@@ -72,7 +73,8 @@ class StageBody:
 
 @dataclasses.dataclass
 class Stage:
-    """`bounds` (2, 3) [m] is what pictures frame, `top_speed` [m/s] the last colour of the speed."""
+    """`bounds` (2, 3) [m] is what pictures frame, `top_speed` [m/s] the last colour of the speed, `skins` what the
+    surfaces of elastic bodies are made of, by the bodies' names."""
 
     walls: list[StageWall]
     bodies: list[StageBody]
@@ -81,6 +83,7 @@ class Stage:
     camera: View | None = None
     lights: tuple[Light, ...] | None = None
     look: Look | None = None
+    skins: dict[str, SkinSource] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, sim: Any) -> "Stage":
@@ -102,7 +105,7 @@ class Stage:
         lights = getattr(scene, "lights", None)
         lights = (lights,) if isinstance(lights, Light) else lights
         return cls(walls, bodies, extent, TYPICAL * fall or 1.0, scene.camera, tuple(lights) if lights else None,
-                   getattr(scene, "look", None))  # fmt: skip
+                   getattr(scene, "look", None), sim.canvas.skins)  # fmt: skip
 
     @property
     def meshes(self) -> dict[str, TriMesh]:
@@ -113,6 +116,10 @@ class Stage:
     def radius(self) -> float:
         """Of the smallest particles [m]."""
         return min(body.radius for body in self.bodies)
+
+    def skinned(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with the skins of its bodies among its meshes."""
+        return skinned(self.skins, snapshot)
 
     def planes_around(self, x: np.ndarray, poses: Mapping[str, np.ndarray]) -> np.ndarray:
         """The planes (k, 4) of the convex containers that particles at `x` are in, where these are now."""
@@ -146,9 +153,13 @@ class Stage:
             "lights": None if self.lights is None else [_plain(dataclasses.asdict(light)) for light in self.lights],
             "look": None if self.look is None else _plain(dataclasses.asdict(self.look)),  # type: ignore[call-overload]
         }  # fmt: skip
+        skins = {name: source.save() for name, source in self.skins.items()}
+        header["skins"] = {name: values for name, (values, _) in skins.items()}
         arrays = {"bounds": np.asarray(self.bounds, float)}
         for k, wall in enumerate(self.walls):
             arrays |= {f"{k}.vertices": wall.mesh.vertices, f"{k}.faces": wall.mesh.faces, f"{k}.outline": wall.outline}
+        for k, (_, parts) in enumerate(skins.values()):
+            arrays |= {f"skin{k}.{name}": values for name, values in parts.items()}
         text = np.frombuffer(json.dumps(header).encode(), np.uint8)
         with atomic_write(path) as file:
             np.savez_compressed(file, header=text, **arrays)  # type: ignore[arg-type]
@@ -175,10 +186,14 @@ class Stage:
             for k, w in enumerate(header["walls"])
         ]  # fmt: skip
         lights, look = header["lights"], header["look"]
+        skins = {}
+        for k, (name, values) in enumerate(header.get("skins", {}).items()):
+            mine = [key for key in arrays if key.startswith(f"skin{k}.")]
+            skins[name] = SkinSource.load(values, {key.partition(".")[2]: arrays[key] for key in mine})
         return cls(
             walls, [StageBody(**body) for body in header["bodies"]], arrays["bounds"], header["top_speed"],
             _view(header["camera"]), None if lights is None else tuple(_light(light) for light in lights),
-            None if look is None else Look(**look),
+            None if look is None else Look(**look), skins,
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from pliant.errors import PliantError, SceneError
+from pliant.io.data import TriMesh
 from pliant.materials import Elastic
 from pliant.scene import Body, is_vector
 from pliant.solvers.elasticity.rest import distances
@@ -96,7 +97,7 @@ class BodyView:
         number = [f.body.name for f in self._sim.fillings].index(self._name)
         solver = self._sim.elasticity
         if solver is None or number not in solver.solids:
-            raise PliantError(f"{self._name} is not elastic: it has no rest shape, deformation or stiffness")
+            raise PliantError(f"{self._name} is not elastic: it has no rest shape, deformation, stiffness or mesh")
         return solver, number
 
     @property
@@ -120,6 +121,13 @@ class BodyView:
         """Rotations in the deformation gradients (n, 3, 3)."""
         solver, number = self._elastic
         return solver.deformation(number)[1]
+
+    @property
+    def mesh(self) -> TriMesh:
+        """Its surface now: `vertices` (n, 3) [m], `faces` (m, 3), and `fields` with their `normal` and, if the mesh it
+        was made of has texture coordinates, `uv`. The vertices follow the particles (see `Skin`)."""
+        self._elastic  # or it has none, which is told  # noqa: B018
+        return self._sim.canvas.skins[self._name].skin.mesh(self.x)
 
     @property
     def material(self) -> Any:
@@ -223,6 +231,17 @@ class WallView:
     def angular_velocity(self) -> np.ndarray:
         """Angular velocity [rad/s]."""
         return self._wall.spin.copy()
+
+    @property
+    def mesh(self) -> TriMesh:
+        """Its surface, where it is now."""
+        shape = self._body.shown or self._body.shape
+        if not np.isfinite(shape.bounds()).all():
+            raise PliantError(f"{self._body.name} is infinite and has no mesh")
+        vertices, faces, fields = shape.skin()
+        if "normal" in fields:
+            fields = fields | {"normal": fields["normal"] @ self._wall.rotation.T}
+        return TriMesh(self._wall.placed(vertices), faces, fields)
 
     def outline(self) -> np.ndarray:
         """Line segments (m, 2, 3) of its wireframe, where it is now [m]."""

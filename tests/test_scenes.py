@@ -20,6 +20,7 @@ LOW = {  # options of build(), and seconds after which check() holds
     "squeezed_stack": ({"radius": 0.015, "dt": 3e-3}, 1.7),
     "still_water": ({"radius": 0.03}, 3.0),
     "twisted_beam": ({"radius": 0.05, "turns": 2.0, "seconds": 0.2}, 0.6),
+    "wobbling_armadillo": ({"radius": 0.035}, 0.5),
 }
 
 

@@ -3,7 +3,8 @@
 `fluid` runs one dam break at several sizes, here and, where `pysplishsplash` is installed, there, turn by turn in
 fresh processes, so that whatever else the machine does meets both sides alike. `scaling` runs ours at a
 fixed number of iterations and compares the time per particle. `output` measures what files and pictures cost,
-`elastic` the solvers of elastic bodies.
+`elastic` the solvers of elastic bodies, `sampling` the filling of meshes with particles,
+`skin` the surfaces that follow elastic bodies.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from pliant.tools.peer import Load
 # Particles along x, y and z of the block of water.
 BLOCKS = {"2k": (12, 14, 12), "10k": (20, 25, 20), "50k": (32, 40, 39), "100k": (40, 50, 50), "200k": (50, 64, 62),
           "500k": (68, 86, 86)}  # fmt: skip
-MODES = ("fluid", "scaling", "output", "elastic")
+MODES = ("fluid", "scaling", "output", "elastic", "sampling", "skin")
 SOLVES = ("density", "divergence")
 STAGES = ("neighbours", "boundaries", "pressure", "density")
 SCALING_ITERATIONS = 8
@@ -331,7 +332,7 @@ def bench(options: argparse.Namespace) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """`pliant bench [fluid | scaling | output | elastic] [options]`; returns the exit status."""
+    """`pliant bench [fluid | scaling | output | elastic | sampling | skin] [options]`; returns the exit status."""
     if argv[:1] == ["output"]:
         from pliant.tools import bench_output
 
@@ -340,6 +341,14 @@ def main(argv: list[str]) -> int:
         from pliant.tools import bench_elastic
 
         return bench_elastic.main(argv[1:])
+    if argv[:1] == ["sampling"]:
+        from pliant.tools import bench_sampling
+
+        return bench_sampling.main(argv[1:])
+    if argv[:1] == ["skin"]:
+        from pliant.tools import bench_skin
+
+        return bench_skin.main(argv[1:])
     if argv[:1] == ["--child"]:
         given = json.loads(argv[1])
         print(json.dumps(measure(Spec(**given | {"block": tuple(given["block"])}))), flush=True)

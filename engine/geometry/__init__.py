@@ -4,11 +4,14 @@ from pliant.geometry.combined import Difference, Intersection, Union
 from pliant.geometry.mesh import Mesh
 from pliant.geometry.moved import Moved, Rotated, Scaled, Translated
 from pliant.geometry.primitives import Box, Capsule, Cylinder, Plane, Sphere, Torus
-from pliant.geometry.sampling import estimate_count, sample_regular
+from pliant.geometry.quality import Quality
+from pliant.geometry.sampling import METHODS, Sampling, estimate_count, sample, sample_regular
 from pliant.geometry.shapes import Shape
 from pliant.geometry.surface import Surface
+from pliant.geometry.surface_sampling import sample_surface
 
 __all__ = [
+    "METHODS",
     "Box",
     "Capsule",
     "Cylinder",
@@ -17,7 +20,9 @@ __all__ = [
     "Mesh",
     "Moved",
     "Plane",
+    "Quality",
     "Rotated",
+    "Sampling",
     "Scaled",
     "Shape",
     "Sphere",
@@ -26,5 +31,7 @@ __all__ = [
     "Translated",
     "Union",
     "estimate_count",
+    "sample",
     "sample_regular",
+    "sample_surface",
 ]

@@ -1,5 +1,7 @@
 """Translated, rotated and uniformly scaled solids: x = s R x_local + t."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
@@ -59,6 +61,12 @@ class Moved(Shape):
     def triangles(self) -> tuple[Array, NDArray[np.int64]]:
         vertices, faces = self.shape.triangles()
         return self.to_world(vertices), faces
+
+    def skin(self) -> tuple[Array, NDArray[np.int64], dict[str, NDArray[Any]]]:
+        vertices, faces, fields = self.shape.skin()
+        if "normal" in fields:
+            fields = fields | {"normal": fields["normal"] @ self.placement()[1].T}
+        return self.to_world(vertices), faces, fields
 
 
 class Translated(Moved):

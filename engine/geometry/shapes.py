@@ -79,6 +79,11 @@ class Shape(Options):
         """Vertices (n, 3) and faces (m, 3) of the surface, for drawing."""
         return drawing.march(self.signed_distance, self.bounds())
 
+    def skin(self) -> tuple[Array, NDArray[np.int64], dict[str, NDArray[Any]]]:
+        """Vertices (n, 3) [m], faces (m, 3) and fields of the vertices by name, such as `uv` (n, 2) and `normal`
+        (n, 3), of the surface that an elastic body of this shape shows."""
+        return *self.triangles(), {}
+
     def key(self) -> str:
         """Content hash: equal for shapes of the same class and parameters, in any process."""
         digest = hashlib.sha256(type(self).__name__.encode())

@@ -12,41 +12,21 @@ import igl
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.geometry.exposed import exposed, shares
+from pliant.geometry.proxy import simplified
+from pliant.geometry.repair import Repairs, area_vectors, clean, edges, frame, mend
 from pliant.geometry.volumes import count_volume
+
+__all__ = ["Surface", "clean", "edges"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 CHUNK = 200_000  # query points at a time: bounds memory
-SAME = 1e-9  # of the diagonal: vertices this close are one
 SHARP = np.cos(np.radians(30.0))  # an edge whose faces turn by more is drawn
 FEW_EDGES, MOST_EDGES = 24, 20_000  # of a drawing
 OVERLAP = 1e-3  # part of the area that may lie inside another shell before the signed volume is not trusted
-
-
-def clean(vertices: Array, faces: Integers) -> tuple[Array, Integers]:
-    """Merges equal vertices, drops triangles that collapse by it and vertices without a triangle; keeps the order."""
-    used = np.unique(faces)
-    points = vertices[used]
-    diagonal = float(np.linalg.norm(np.ptp(points, axis=0))) or 1.0
-    cells = np.round((points - points[0]) / (SAME * diagonal)).astype(np.int64)
-    _, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
-    keep = np.sort(first)
-    new = np.zeros(len(vertices), dtype=np.int64)
-    new[used] = np.searchsorted(keep, first)[inverse.ravel()]
-    faces = new[faces]
-    whole = (faces != np.roll(faces, 1, axis=1)).all(axis=1)
-    return np.ascontiguousarray(points[keep]), np.ascontiguousarray(faces[whole])
-
-
-def edges(faces: Integers) -> tuple[Integers, Integers, Integers]:
-    """Undirected edges (m, 2), the edge of each half-edge (3 f,), and the net direction (m,): 0 where closed."""
-    half = faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
-    low, high = half.min(axis=1), half.max(axis=1)
-    base = np.int64(faces.max() + 1)
-    codes, inverse = np.unique(low * base + high, return_inverse=True)
-    net = np.bincount(inverse, weights=np.where(half[:, 0] < half[:, 1], 1.0, -1.0), minlength=len(codes))
-    return np.stack([codes // base, codes % base], axis=1), inverse, np.round(net).astype(np.int64)
+WORTHWHILE = 200_000  # triangles: a smaller surface answers quickly enough by itself
 
 
 def chunked(function: Callable[[Array], Any], points: Array) -> NDArray[Any]:
@@ -56,21 +36,31 @@ def chunked(function: Callable[[Array], Any], points: Array) -> NDArray[Any]:
 
 
 class Surface:
-    """Triangles, cleaned and oriented outward; never changed after construction."""
+    """Triangles, mended and oriented outward; never changed after construction. `repairs` says what was done."""
+
+    repairs: Repairs
 
     def __init__(self, vertices: Array, faces: Integers):
-        self.vertices, faces = clean(vertices, faces)
-        self.faces = _without_slivers(self.vertices, _oriented(self.vertices, faces)) if len(faces) else faces
-        for array in (self.vertices, self.faces):
+        self._keep(*mend(vertices, faces))
+
+    def _keep(self, vertices: Array, faces: Integers, repairs: Repairs) -> None:
+        self.vertices, self.faces, self.repairs = vertices, faces, repairs
+        self._proxies: dict[float, Surface] = {}
+        for array in (self.vertices, self.faces, self.repairs.turned):
             array.flags.writeable = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"vertices": self.vertices, "faces": self.faces}  # libigl's trees do not pickle; they are rebuilt
+        # libigl's trees do not pickle; they are rebuilt
+        return {"vertices": self.vertices, "faces": self.faces, "repairs": self.repairs, "_proxies": {}}
+
+    @cached_property
+    def _edges(self) -> tuple[Integers, Integers, Integers]:
+        return edges(self.faces)
 
     @cached_property
     def boundary_edges(self) -> int:
         """Edges along which the surface is open, or changes its orientation."""
-        return int(np.count_nonzero(edges(self.faces)[2]))
+        return int(np.count_nonzero(self._edges[2]))
 
     @property
     def closed(self) -> bool:
@@ -83,62 +73,107 @@ class Surface:
     @cached_property
     def _normals(self) -> Array:
         """(f, 3) area vectors: normal times area."""
-        a, b, c = np.moveaxis(self.vertices[self.faces], 1, 0)
-        return 0.5 * np.cross(b - a, c - a)
+        return area_vectors(self.vertices, self.faces)
 
     @cached_property
     def area(self) -> float:
+        """Of all triangles [m^2]."""
         return float(np.linalg.norm(self._normals, axis=1).sum())
 
     @cached_property
-    def _tree(self) -> Any:
-        tree = igl.AABB()
-        tree.init(self.vertices, self.faces)
-        return tree
+    def _frame(self) -> tuple[Array, float]:
+        return frame(self.vertices)
+
+    @cached_property
+    def _tree(self) -> tuple[Any, Array, Integers]:
+        """libigl's tree and the triangles in it, in coordinates around 1."""
+        middle, size = self._frame
+        vertices, faces = self.vertices, self.faces
+        if self.overlap > 0.0:
+            vertices, faces = exposed(vertices, faces, self.winding, size)
+        local, tree = np.ascontiguousarray((vertices - middle) / size), igl.AABB()
+        tree.init(local, faces)
+        return tree, local, faces
 
     @cached_property
     def _hierarchy(self) -> Any:
+        middle, size = self._frame
         hierarchy = igl.FastWindingNumberBVH()
-        hierarchy.init(self.vertices, self.faces)
+        hierarchy.init((self.vertices - middle) / size, self.faces)
         return hierarchy
 
     def winding(self, points: Array) -> Array:
         """Generalised winding number (Jacobson 2013), by Barnes-Hut (Barill 2018): 1 inside, 0 outside."""
-        return chunked(self._hierarchy.winding_number, points)
+        middle, size = self._frame
+        return chunked(lambda p: self._hierarchy.winding_number((p - middle) / size), points)
 
     def inside(self, points: Array) -> NDArray[np.bool_]:
-        return self.winding(points) > 0.5
+        """Where the winding number differs from 0 by more than 1/2."""
+        return np.abs(self.winding(points)) > 0.5
 
     def distance(self, points: Array) -> Array:
-        """Unsigned distance [m] to the nearest triangle."""
-        squared = chunked(lambda p: self._tree.squared_distance(self.vertices, self.faces, p)[0], points)
-        return np.sqrt(squared)
+        """Unsigned distance [m] to the nearest triangle that bounds the inside."""
+        middle, size = self._frame
+        tree, vertices, faces = self._tree
+        squared = chunked(lambda p: tree.squared_distance(vertices, faces, (p - middle) / size)[0], points)
+        return size * np.sqrt(squared)
 
     def signed_distance(self, points: Array) -> Array:
-        """Exact for a closed surface. For an open one distance * (1 - 2 w), w in [0, 1]: the surface w = 1/2 closes
-        the holes, and the value passes continuously through zero there, as a wall must."""
-        w = self.winding(points)
-        sign = np.where(w > 0.5, -1.0, 1.0) if self.closed else 1.0 - 2.0 * np.clip(w, 0.0, 1.0)
+        """Exact for a closed surface. For an open one distance * (1 - 2 |w|), |w| at most 1: the surface |w| = 1/2
+        closes the holes, and the value passes continuously through zero there, as a wall must."""
+        w = np.abs(self.winding(points))
+        sign = np.where(w > 0.5, -1.0, 1.0) if self.closed else 1.0 - 2.0 * np.minimum(w, 1.0)
         return sign * self.distance(points)
 
     @cached_property
     def volume(self) -> float:
-        """Signed volume (divergence theorem) of a closed surface whose shells do not overlap; otherwise counted."""
-        if self.closed and self._overlap() < OVERLAP:
-            return _signed_volume(self.vertices, self.faces)
+        """Enclosed volume [m^3]: signed (divergence theorem) if closed with w = 0 all around, otherwise counted."""
+        if self.closed and self._shares[0] < OVERLAP:
+            middles = self.vertices[self.faces].mean(axis=1) - self._frame[0]
+            return float(np.einsum("ij,ij->", middles, self._normals) / 3.0)
         return count_volume(self.inside, self.bounds)
 
-    def _overlap(self) -> float:
-        """Part of the area just outside of which w is not 0: there, shells overlap and the divergence counts twice."""
-        areas = np.linalg.norm(self._normals, axis=1)
-        solid = areas > 0.0
-        lift = 1e-3 * self._normals[solid] / np.sqrt(areas[solid])[:, None]
-        w = self.winding(self.vertices[self.faces[solid]].mean(axis=1) + lift)
-        return float(areas[solid][np.abs(w) > 0.5].sum() / self.area)
+    @cached_property
+    def _shares(self) -> tuple[float, float]:
+        return shares(self.vertices, self.faces, self.winding, self._frame[1])
 
-    def feature_edges(self) -> Array:
-        """(m, 2, 3) open or sharp edges; all edges if there are few of those, thinned to a drawable number."""
-        pairs, inverse, net = edges(self.faces)
+    @property
+    def overlap(self) -> float:
+        """Part of the area that bounds no inside: where shells overlap or the surface runs through itself."""
+        return self._shares[1]
+
+    @property
+    def outer_area(self) -> float:
+        """Of the part that bounds the inside [m^2]."""
+        return self.area * (1.0 - self.overlap)
+
+    def proxy(self, cell: float, worthwhile: int = WORTHWHILE) -> "Surface":
+        """A surface of fewer triangles whose distance differs from that of this one by less than `cell` [m].
+
+        It is this one itself if it has fewer triangles than `worthwhile`, or if not half of them can be saved.
+        """
+        if len(self.faces) < worthwhile:
+            return self
+        if cell not in self._proxies:
+            vertices, faces = simplified(self.vertices, self.faces, cell)
+            other = self
+            if 2 * len(faces) <= len(self.faces):
+                other = object.__new__(Surface)  # not mended: thin parts are flat now, and would be dropped
+                other._keep(vertices, faces, Repairs(np.zeros(len(faces), dtype=bool)))
+                if self._shares == (0.0, 0.0):  # folds narrower than the tolerance are no overlaps
+                    other.__dict__["_shares"] = self._shares
+            self._proxies[cell] = other
+        return self._proxies[cell]
+
+    def sample(self, spacing: float, seed: int = 0) -> tuple[Array, Array]:
+        """Even points (n, 3) [m] on the surface and its outward normals there; see `surface_sampling.py`."""
+        from pliant.geometry.surface_sampling import sample_triangles
+
+        return sample_triangles(self, spacing, None, seed)
+
+    def sharp_edges(self) -> tuple[Integers, Array]:
+        """(m, 2) vertices of the edges that are open or where faces turn by more than 30 degrees, and their normals."""
+        pairs, inverse, net = self._edges
         order = np.argsort(inverse, kind="stable")
         count = np.bincount(inverse)
         start = np.cumsum(count) - count
@@ -146,36 +181,11 @@ class Surface:
         unit = self._normals / np.maximum(np.linalg.norm(self._normals, axis=1), 1e-300)[:, None]
         first, second = faces[start], faces[start + np.minimum(1, count - 1)]
         sharp = (count != 2) | (net != 0) | (np.einsum("ij,ij->i", unit[first], unit[second]) < SHARP)
-        chosen = pairs[sharp] if np.count_nonzero(sharp) >= min(FEW_EDGES, len(pairs) // 2) else pairs
+        return pairs[sharp], (unit[first] + unit[second])[sharp]
+
+    def feature_edges(self) -> Array:
+        """(m, 2, 3) open or sharp edges; all edges if there are few of those, thinned to a drawable number."""
+        pairs, chosen = self._edges[0], self.sharp_edges()[0]
+        if len(chosen) < min(FEW_EDGES, len(pairs) // 2):
+            chosen = pairs
         return self.vertices[chosen[:: 1 + len(chosen) // MOST_EDGES]]
-
-
-def _signed_volume(vertices: Array, faces: Integers) -> float:
-    """Sum of a . (b x c) / 6, seen from the middle of the bounds (which matters only for an open surface)."""
-    middle = 0.5 * (vertices.min(axis=0) + vertices.max(axis=0))
-    a, b, c = np.moveaxis(vertices[faces] - middle, 1, 0)
-    return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6.0)
-
-
-def _oriented(vertices: Array, faces: Integers) -> Integers:
-    """Faces that agree with their neighbours where they can, turned so that the volume is positive."""
-    net = np.abs(edges(faces)[2])
-    if (net == 2).any():  # two neighbours that run the same way along their edge: one is flipped
-        turned, patch = igl.bfs_orient(faces)
-        for k in range(int(patch.max()) + 1):
-            if _signed_volume(vertices, turned[patch == k]) < 0.0:
-                turned[patch == k] = turned[patch == k][:, ::-1]
-        if np.count_nonzero(edges(turned)[2]) < np.count_nonzero(net):
-            faces = turned
-    return np.ascontiguousarray(faces if _signed_volume(vertices, faces) >= 0.0 else faces[:, ::-1])
-
-
-def _without_slivers(vertices: Array, faces: Integers) -> Integers:
-    """Drops triangles without area, unless they stitch a closed surface together."""
-    a, b, c = np.moveaxis(vertices[faces], 1, 0)
-    longest = np.maximum(((b - a) ** 2).sum(axis=1), np.maximum(((c - b) ** 2).sum(axis=1), ((a - c) ** 2).sum(axis=1)))
-    fat = np.linalg.norm(np.cross(b - a, c - a), axis=1) > 1e-12 * longest
-    if fat.all() or not fat.any():
-        return faces if fat.any() else faces[:0]
-    less = np.ascontiguousarray(faces[fat])
-    return less if np.count_nonzero(edges(less)[2]) <= np.count_nonzero(edges(faces)[2]) else faces

@@ -12,8 +12,10 @@ from pliant.errors import PliantError
 from pliant.io.data import Cloud, TriMesh
 
 ITEM_SHAPES = ((), (3,), (3, 3))
+UV = "uv"  # texture coordinates (n, 2) of a surface: the one field of pairs
 SUFFIXES = {
     (): ("",),
+    (2,): ("_u", "_v"),
     (3,): tuple("_" + a for a in "xyz"),
     (3, 3): tuple("_" + a + b for a in "xyz" for b in "xyz"),
 }
@@ -58,7 +60,16 @@ def checked_field(name: str, values: np.ndarray, n: int) -> np.ndarray:
 
 def checked_fields(data: Cloud | TriMesh, n: int) -> dict[str, np.ndarray]:
     """All fields of `n` particles or vertices, each after `checked_field`."""
-    return {name: checked_field(name, values, n) for name, values in data.fields.items()}
+    return {name: _checked_pairs(values, n) if name == UV and isinstance(data, TriMesh) and np.ndim(values) == 2
+            else checked_field(name, values, n) for name, values in data.fields.items()}  # fmt: skip
+
+
+def _checked_pairs(values: np.ndarray, n: int) -> np.ndarray:
+    """Texture coordinates, after `checked_field` of each."""
+    values = np.asarray(values)
+    if values.shape[1] != 2:
+        raise PliantError(f"field {UV!r} must have shape ({n}, 2), got {values.shape}.")
+    return np.stack([checked_field(UV, column, n) for column in values.T], axis=1)
 
 
 def checked_faces(mesh: TriMesh) -> np.ndarray:

@@ -16,7 +16,8 @@ class Cloud:
 
 @dataclass
 class TriMesh:
-    """A surface: `vertices` (n, 3) [m], `faces` (m, 3), and fields of its vertices by name, with units."""
+    """A surface: `vertices` (n, 3) [m], `faces` (m, 3), and fields of its vertices by name, as those of a cloud, with
+    units; `normal` (n, 3) and texture coordinates `uv` (n, 2) among them."""
 
     vertices: np.ndarray
     faces: np.ndarray

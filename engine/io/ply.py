@@ -1,9 +1,9 @@
 """Particles and surfaces for Blender, MeshLab, CloudCompare and splashsurf: the Stanford .ply, binary little-endian.
 
 The format is Greg Turk's "The PLY polygon file format" (1994). It only has scalar properties, so vectors and tensors go
-by component: `velocity_x velocity_y velocity_z`, `F_xx` ... `F_zz`, and normals by the convention `nx ny nz`. Blender
-(4.1 and later) turns each such property into a point attribute of the same name, MeshLab and CloudCompare into scalar
-fields. What the format has no place for stands in comments:
+by component: `velocity_x velocity_y velocity_z`, `F_xx` ... `F_zz`, and by convention normals as `nx ny nz`, texture
+coordinates as `s t`. Blender (4.1 and later) turns each other property into a point attribute of the same name, MeshLab
+and CloudCompare into scalar fields. What the format has no place for stands in comments:
 
     comment unit velocity "m/s"
     comment name fixed___held "fixed & held"
@@ -19,7 +19,7 @@ import re
 import numpy as np
 
 from pliant.errors import PliantError
-from pliant.io.arrays import SUFFIXES, checked_faces, checked_fields, checked_positions, narrowed, plain
+from pliant.io.arrays import SUFFIXES, UV, checked_faces, checked_fields, checked_positions, narrowed, plain
 from pliant.io.data import Cloud, TriMesh
 from pliant.io.files import atomic_write
 from pliant.io.ply_reader import ALIASES, TYPES, PlyFile
@@ -38,7 +38,7 @@ def write_ply_cloud(path: str | os.PathLike, cloud: Cloud) -> None:
 
 
 def write_ply_mesh(path: str | os.PathLike, mesh: TriMesh) -> None:
-    """Writes a surface with its fields; a field `normal` becomes `nx ny nz`."""
+    """Writes a surface with its fields; a field `normal` becomes `nx ny nz`, `uv` becomes `s t`."""
     faces = np.empty(len(mesh.faces), _FACE)
     faces["corners"], faces["vertices"] = 3, checked_faces(mesh)
     _write(path, mesh, checked_positions(mesh.vertices, "vertices"), faces)
@@ -53,8 +53,8 @@ def _write(path: str | os.PathLike, data: Cloud | TriMesh, x: np.ndarray, faces:
         values = narrowed(name, values, _SMALLER.get(values.dtype.str[1:], values.dtype.str), ".ply")
         words.append(word := _UNPRINTABLE.sub("_", name) or "_")
         parts = tuple(word + suffix for suffix in SUFFIXES[values.shape[1:]])
-        if values.shape[1:] == (3,):
-            parts = ALIASES.get(name, parts)
+        if len(ALIASES.get(name, ())) == len(parts):
+            parts = ALIASES[name]
         properties += [(_NAMES[values.dtype.str[1:]], part) for part in parts]
         if word != name:
             header.append(f"comment name {word} {json.dumps(name)}")
@@ -94,7 +94,7 @@ def read_ply_mesh(path: str | os.PathLike) -> TriMesh:
     """The surface in a .ply, binary or text; faces must all have the same number of corners, which are fanned."""
     with reading(path, ".ply"):
         ply = PlyFile(path)
-        vertices, fields = ply.vertices("vertices")
+        vertices, fields = ply.vertices("vertices", UV)
         polygons = ply.faces()
         if polygons is None:
             raise foreign(path, "mesh .ply", "it has no faces, only points: read it as particles")

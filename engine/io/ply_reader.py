@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pliant.io.arrays import grouped
+from pliant.io.arrays import UV, grouped
 from pliant.io.reading import foreign, read_bytes, truncated
 
 TYPES = {
@@ -14,7 +14,7 @@ TYPES = {
     "float64": "f8", "char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4",
     "float": "f4", "double": "f8",
 }  # fmt: skip
-ALIASES: dict[str, tuple[str, ...]] = {"normal": ("nx", "ny", "nz")}
+ALIASES: dict[str, tuple[str, ...]] = {"normal": ("nx", "ny", "nz"), UV: ("s", "t")}
 _TEXT = "text"
 _BYTE_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">", "ascii": _TEXT}
 _LENGTH = "length of "
@@ -78,8 +78,8 @@ class PlyFile:
             case ["property", code, name]:
                 self._elements[-1].properties.append(_Property(name, TYPES[code]))
 
-    def vertices(self, what: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Positions (n, 3), and the other properties as fields under their true names."""
+    def vertices(self, what: str, *pairs: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Positions (n, 3), and the other properties as fields under their true names, `pairs` among them as one."""
         element = self._element("vertex")
         if element is None:
             raise foreign(self.path, ".ply", "it has no vertices")
@@ -93,7 +93,8 @@ class PlyFile:
             x = np.stack([rows[axis] for axis in "xyz"], axis=1).astype(precision, copy=False)
         fields, rest = {}, [p for p in scalars if p.name not in ("x", "y", "z")]
         columns = iter(rest)
-        for name, code, shape in grouped([(p.name, p.code) for p in rest], ALIASES):
+        aliases = {name: parts for name, parts in ALIASES.items() if len(parts) > 2 or name in pairs}
+        for name, code, shape in grouped([(p.name, p.code) for p in rest], aliases):
             size = int(np.prod(shape, dtype=int))
             values = np.empty((len(rows), size), "<" + code)
             for i in range(size):

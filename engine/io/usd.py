@@ -23,6 +23,7 @@ from pliant.io.usd_types import (
     CLOUD_ATTRIBUTES,
     MESH_ATTRIBUTES,
     POSITION,
+    PRIMVARS,
     ROOT,
     SURFACES,
     TIME,
@@ -196,7 +197,7 @@ class UsdWriter:
     def _set_primvar(self, prim: Any, name: str, values: np.ndarray, frame: Any, unit: str) -> None:
         kind = storage(values)
         api = self._geom.PrimvarsAPI(prim.GetPrim())
-        word = self._tf.MakeValidIdentifier(name)
+        word = PRIMVARS.get(name) or self._tf.MakeValidIdentifier(name)
         while api.HasPrimvar(word) and api.GetPrimvar(word).GetAttr().GetCustomDataByKey("name") != name:
             word += "_"
         primvar = api.CreatePrimvar(word, getattr(self._sdf.ValueTypeNames, kind.sdf), self._geom.Tokens.vertex)

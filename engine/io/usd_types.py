@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pliant.errors import PliantError
-from pliant.io.arrays import narrowed
+from pliant.io.arrays import UV, narrowed
 
 ROOT, BODIES, WALLS, SURFACES = "/scene", "bodies", "walls", "surfaces"
 TIME = "pliant:time"
@@ -20,6 +20,7 @@ SUFFIXES = (".usd", ".usdc")  # binary "crate" files: text (.usda) cannot be wri
 # Fields that have a place of their own in the schemas (UsdGeomPoints, UsdGeomMesh), which renderers know.
 CLOUD_ATTRIBUTES = {"velocity": "velocities", "id": "ids"}
 MESH_ATTRIBUTES = {"velocity": "velocities", "normal": "normals"}
+PRIMVARS = {UV: "st"}  # fields whose primvar has a name that renderers know
 _EXACT_DOUBLE = 1 << 53  # whole numbers up to here are doubles too
 
 
@@ -44,6 +45,9 @@ _VECTORS = {
     "f2": Storage("Vector3hArray", "Vec3hArray", "f2"), "f4": Storage("Vector3fArray", "Vec3fArray", "f4"),
     "f8": Storage("Vector3dArray", "Vec3dArray", "f8"),
 }  # fmt: skip
+_PAIRS = {
+    "f4": Storage("TexCoord2fArray", "Vec2fArray", "f4"), "f8": Storage("TexCoord2dArray", "Vec2dArray", "f8"),
+}  # fmt: skip
 _TENSORS = Storage("Matrix3dArray", "Matrix3dArray", "f8")
 
 
@@ -52,6 +56,8 @@ def storage(values: np.ndarray) -> Storage:
     code = values.dtype.str[1:]
     if values.ndim == 1:
         return _SCALARS.get(code, _INT)
+    if values.shape[1] == 2:
+        return _PAIRS.get(code, _PAIRS["f8"])
     return _VECTORS.get(code, _INTS) if values.ndim == 2 else _TENSORS
 
 

@@ -13,6 +13,7 @@ from pliant.render.coloring import DERIVED, diverges, label, no_such_field, robu
 from pliant.render.colors import colormap
 from pliant.render.look import BACKGROUNDS, Look
 from pliant.render.picture import LIGHTS, Bar, Lines, Picture, Points, Surface
+from pliant.skins import SkinSource, is_skin
 from pliant.surfacing import NORMAL, reconstruct
 
 if TYPE_CHECKING:  # a stage composes pictures through this file
@@ -21,6 +22,8 @@ if TYPE_CHECKING:  # a stage composes pictures through this file
 DEFAULT_FIELD = "speed"  # what is coloured unless asked otherwise: then a body without it is drawn plain
 PLAIN = 0.3  # along a body's colour map: its colour where it has no such field
 GLOSS = 1.0  # of fluid surfaces
+SHEEN = 0.15  # of skins: rubber rather than water
+SKIN = 0.5  # along a body's colour map: the colour of its skin
 VIEW_DIRECTION = (0.75, 0.5, 1.6)
 UPRIGHT = [(0.75, 0.5, 1.6), (1.3, 0.6, 1.3), (1.6, 0.6, 0.75), (1.6, 1.6, 0.9)]  # for pictures taller than wide
 
@@ -72,7 +75,7 @@ def compose(stage: "Stage", snapshot: Snapshot, look: Look, aspect: float) -> Pi
 def _items(snapshot: Snapshot) -> list[Cloud | TriMesh]:
     """Everything that is drawn with colours of its own: a body with a skin shows that instead of its particles."""
     clouds = [cloud for name, cloud in snapshot.clouds.items() if name not in snapshot.meshes]
-    return [*clouds, *snapshot.meshes.values()]
+    return [*clouds, *(mesh for name, mesh in snapshot.meshes.items() if not is_skin(name, snapshot))]
 
 
 def _values(snapshot: Snapshot, name: str) -> list[np.ndarray]:
@@ -115,6 +118,9 @@ def _add_bodies(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look
     for name, cloud in snapshot.clouds.items():
         if name in snapshot.meshes:
             continue
+        if look.solid == "mesh" and name in stage.skins:
+            used += _add_skin(picture, stage.skins[name], cloud, look.colors or known[name].colors, look)
+            continue
         body = known.get(name) or StageBody(name, "water", radius, fluid=False)
         map_name = look.colors or body.colors
         if look.fluid == "surface" and body.fluid:
@@ -129,11 +135,23 @@ def _add_bodies(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look
         picture.surfaces.append(Surface(mesh.vertices, mesh.faces, colors, mesh.fields[NORMAL], GLOSS))
         used += [map_name] if colored else []
     for name, mesh in snapshot.meshes.items():
+        if is_skin(name, snapshot):
+            continue
         map_name = look.colors or (known[name].colors if name in known else "water")
         colors, colored = _colors(mesh.fields, len(mesh.vertices), map_name, look)
         picture.surfaces.append(Surface(mesh.vertices, mesh.faces, colors))
         used += [map_name] if colored else []
     return used
+
+
+def _add_skin(picture: Picture, source: SkinSource, cloud: Cloud, map_name: str, look: Look) -> list[str]:
+    """Adds the skin of a body; returns its colour map if it shows the field."""
+    values = scalar(cloud.fields, look.color) if look.bar or look.color != DEFAULT_FIELD else None
+    mesh = source.drawn(cloud, {} if values is None else {look.color: values})
+    plain = colormap(np.array([SKIN]), 0.0, 1.0, map_name)
+    colors = plain if values is None else colormap(mesh.fields[look.color], look.low, look.high, map_name)
+    picture.surfaces.append(Surface(mesh.vertices, mesh.faces, colors, mesh.fields[NORMAL], SHEEN))
+    return [] if values is None else [map_name]
 
 
 def _colors(fields: dict[str, np.ndarray], count: int, map_name: str, look: Look) -> tuple[np.ndarray, bool]:

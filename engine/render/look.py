@@ -37,6 +37,8 @@ class Look(Options):
     colors: Any = param(None, "colour map; None is each body's own", choices=tuple(COLOR_MAPS), optional=True)
     bar: bool = param(False, "draw a colour bar")
     fluid: str = param("spheres", "how fluids are drawn", choices=("spheres", "surface"))
+    solid: str = param("mesh", "how elastic bodies are drawn; a mesh is plain unless color is another than speed, or "
+                       "there is a bar", choices=("mesh", "spheres"))  # fmt: skip
     containers: str = param("wireframe", "how walls are drawn that hold things inside",
                             choices=("wireframe", "glass", "hidden"))  # fmt: skip
     radius: float = param(1.1, "radius of drawn spheres; a little overlap reads as one surface", "particle radii",

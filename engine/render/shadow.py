@@ -16,7 +16,8 @@ _MAX_CELLS = 768  # along the longer side of the map: about two pixels of a 1280
 _EMPTY = -1e30
 _BIAS = 4.0  # how many radii an occluder must stand above a particle: neighbours in the same surface do not count
 _TAPS = 3  # half-width, in cells, of the window over which a particle's shadow is averaged
-_MAX_SAMPLES = 200_000  # on triangles of coarse meshes; glossy ones are fine, and their vertices sample them
+_MAX_SAMPLES = 200_000  # on triangles of coarse meshes; of glossy ones that are fine, the vertices sample them
+_FINE = 1 / 15  # of a mesh's size: its typical edge, at most, if it is fine
 
 Grid: TypeAlias = ti.types.ndarray(dtype=ti.f32, ndim=2)
 Rows: TypeAlias = ti.types.ndarray(dtype=ti.math.vec3, ndim=1)
@@ -39,8 +40,8 @@ class ShadowMap:
 def shadow_map(direction: Triple, points: list[Points], surfaces: list[Surface]) -> ShadowMap | None:
     """The map seen from `direction`, or None if there is nothing that could cast a shadow."""
     groups = [(p.x, p.radius) for p in points if len(p.x)]
-    groups += [(s.vertices, edge_length(s)) for s in surfaces if len(s.faces) and s.gloss > 0]
-    meshes = [s for s in surfaces if len(s.faces) and not s.gloss > 0]
+    groups += [(s.vertices, edge_length(s)) for s in surfaces if len(s.faces) and _fine(s)]
+    meshes = [s for s in surfaces if len(s.faces) and not _fine(s)]
     if not groups and not meshes:
         return None
     axes = _axes(direction)
@@ -78,6 +79,11 @@ def _axes(direction: Triple) -> np.ndarray:
     a = np.cross(light, (0.0, 0.0, 1.0) if abs(light[2]) < 0.9 else (1.0, 0.0, 0.0))
     a /= np.linalg.norm(a)
     return np.array([a, np.cross(light, a), light])
+
+
+def _fine(surface: Surface) -> bool:
+    """Whether the vertices of a mesh stand for it: those of fluids do, those of a crate need not."""
+    return surface.gloss > 0 and edge_length(surface) < _FINE * float(np.ptp(surface.vertices, axis=0).max())
 
 
 def edge_length(surface: Surface) -> float:

@@ -26,7 +26,7 @@ SLAB = 400_000  # lattice points tested at a time: bounds memory
 
 def estimate_count(shape: Shape, spacing: float) -> int:
     """How many particles `sample_regular` will make: exact for a box, volume / spacing^3 otherwise."""
-    _check(shape, spacing)
+    check(shape, spacing)
     if isinstance(shape, Moved):
         return estimate_count(shape.shape, spacing / shape.placement()[0])
     if isinstance(shape, Box):
@@ -40,17 +40,13 @@ def sample_regular(shape: Shape, spacing: float) -> tuple[Array, float]:
     A box is filled evenly, n_k = max(1, round(L_k / spacing)) cells along each axis. Other shapes take the points
     of a lattice fitted to their bounds. A moved shape is sampled in its own frame: the lattice moves with it.
     """
-    _check(shape, spacing)
+    check(shape, spacing)
     if isinstance(shape, Moved):
         factor = shape.placement()[0]
         points, each = sample_regular(shape.shape, spacing / factor)
         return shape.to_world(points), each * factor**3
+    check_size(shape, spacing)
     volume = shape.volume()
-    if volume < 0.5 * spacing**3:
-        raise PliantError(
-            f"{type(shape).__name__} of volume {volume:.3g} m^3 is smaller than one particle of spacing "
-            f"{spacing:.3g} m; use a smaller particle_radius"
-        )
     if isinstance(shape, Box):
         counts = _box_counts(shape, spacing).astype(np.int64)
         points = cell_centres(shape.bounds()[0], np.asarray(shape.size) / counts, counts)
@@ -59,7 +55,8 @@ def sample_regular(shape: Shape, spacing: float) -> tuple[Array, float]:
     return points, volume / len(points)
 
 
-def _check(shape: Any, spacing: Any) -> None:
+def check(shape: Any, spacing: Any) -> None:
+    """Refuses what cannot be filled."""
     if not isinstance(spacing, (int, float, np.number)) or not 0.0 < spacing < np.inf:
         raise PliantError(f"spacing must be a positive number of metres, got {spacing!r}")
     if not isinstance(shape, Shape):
@@ -69,6 +66,15 @@ def _check(shape: Any, spacing: Any) -> None:
         raise PliantError("; ".join(problems))
     if not np.isfinite(shape.volume()):
         raise PliantError(f"{type(shape).__name__} is infinite and cannot be filled with particles; cut it with a Box")
+
+
+def check_size(shape: Shape, spacing: float) -> None:
+    """Refuses a shape that is smaller than a particle."""
+    if shape.volume() < 0.5 * spacing**3:
+        raise PliantError(
+            f"{type(shape).__name__} of volume {shape.volume():.3g} m^3 is smaller than one particle of spacing "
+            f"{spacing:.3g} m; use a smaller particle_radius"
+        )
 
 
 def _box_counts(box: Box, spacing: float) -> Array:
