@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import taichi as ti
 
 from pliant import backend
 from pliant.geometry import Mesh, Moved, Shape
@@ -52,8 +51,7 @@ class SkinSource:
 
     def with_mesh(self, mesh: TriMesh) -> Skin:
         """Another surface on the same particles, given where the body was at rest."""
-        if ti.lang.impl.get_runtime().prog is None:
-            backend.start("cpu")
+        backend.ensure()
         return Skin(mesh.vertices, mesh.faces, self.X, self.V, self.spacing, smoothing(self.smoothing), mesh.fields,
                     self.nearest)  # fmt: skip
 

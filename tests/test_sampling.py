@@ -312,7 +312,8 @@ def test_each_sampling_makes_a_body_that_holds_together(method):
     sim = scene.build()
     sim.run(0.1)
     moved = sim[body].x - sim[body].rest
-    np.testing.assert_allclose(moved, np.broadcast_to([0.03, 0, 0], moved.shape), atol=0.1 * 0.1)  # a tenth of a spacing
+    tenth = 0.1 * scene.spacing
+    np.testing.assert_allclose(moved, np.broadcast_to([0.03, 0, 0], moved.shape), atol=tenth)
 
 
 def test_solids_are_fitted_unless_told_otherwise():

@@ -10,12 +10,14 @@ fixed number of iterations and compares the time per particle. `output` measures
 import argparse
 import ctypes.util
 import dataclasses
+import importlib
 import json
 import math
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -30,7 +32,8 @@ from pliant.tools.peer import Load
 # Particles along x, y and z of the block of water.
 BLOCKS = {"2k": (12, 14, 12), "10k": (20, 25, 20), "50k": (32, 40, 39), "100k": (40, 50, 50), "200k": (50, 64, 62),
           "500k": (68, 86, 86)}  # fmt: skip
-MODES = ("fluid", "scaling", "output", "elastic", "sampling", "skin")
+OTHERS = ("output", "elastic", "sampling", "skin")  # each in a file of its own
+MODES = ("fluid", "scaling", *OTHERS)
 SOLVES = ("density", "divergence")
 STAGES = ("neighbours", "boundaries", "pressure", "density")
 SCALING_ITERATIONS = 8
@@ -318,47 +321,47 @@ def bench(options: argparse.Namespace) -> None:
     for size in sorted(options.sizes, key=lambda size: math.prod(BLOCKS[size])):
         spec = Spec(BLOCKS[size], options.steps, options.warm, options.error, count)
         results.append({"size": size, **compare(spec, options.rounds, options.threads, peer)})
+    show(results, (scaling_table, growth) if scaling else (time_table, work_table), options)
+
+
+def growth(results: list[dict[str, Any]]) -> str:
+    """How well it scales, in a sentence."""
+    times = nanoseconds(results[-1]["ours"]) / nanoseconds(results[0]["ours"])
+    return f"A particle of the largest run takes {times:.2f} times as long as one of the smallest."
+
+
+def show(results: list[dict[str, Any]], parts: Iterable[Callable[[list[dict[str, Any]]], Any]], options: Any) -> None:
+    """Prints what each part makes of the results, and writes them into the file that was asked for."""
     out = Console(highlight=False)
     if not out.is_terminal:
         out = Console(highlight=False, width=PLAIN_WIDTH)
-    for table in (scaling_table,) if scaling else (time_table, work_table):
-        out.print(table(results))
-    if scaling:
-        growth = nanoseconds(results[-1]["ours"]) / nanoseconds(results[0]["ours"])
-        out.print(f"A particle of the largest run takes {growth:.2f} times as long as one of the smallest.")
+    for part in parts:
+        out.print(part(results))
     if options.json:
         settings = {key: value for key, value in vars(options).items() if key not in ("json", "peer", "no_peer")}
-        options.json.write_text(json.dumps({"settings": settings, "results": results}, indent=1) + "\n")
+        text = json.dumps({"settings": settings, "results": results}, indent=1, default=str)
+        options.json.write_text(text + "\n")
 
 
-def main(argv: list[str]) -> int:
-    """`pliant bench [fluid | scaling | output | elastic | sampling | skin] [options]`; returns the exit status."""
-    if argv[:1] == ["output"]:
-        from pliant.tools import bench_output
-
-        return bench_output.main(argv[1:])
-    if argv[:1] == ["elastic"]:
-        from pliant.tools import bench_elastic
-
-        return bench_elastic.main(argv[1:])
-    if argv[:1] == ["sampling"]:
-        from pliant.tools import bench_sampling
-
-        return bench_sampling.main(argv[1:])
-    if argv[:1] == ["skin"]:
-        from pliant.tools import bench_skin
-
-        return bench_skin.main(argv[1:])
+def command(argv: list[str], child: Callable[[dict[str, Any]], Any], work: Callable[[], None]) -> int:
+    """What every benchmark does with its arguments: measures in this process what `--child` describes, or works."""
     if argv[:1] == ["--child"]:
-        given = json.loads(argv[1])
-        print(json.dumps(measure(Spec(**given | {"block": tuple(given["block"])}))), flush=True)
+        print(json.dumps(child(json.loads(argv[1]))), flush=True)
         return 0
     try:
-        bench(parse(argv))
+        work()
     except PliantError as error:
         console.print(str(error))
         return 1
     return 0
+
+
+def main(argv: list[str]) -> int:
+    """`pliant bench [fluid | scaling | output | elastic | sampling | skin] [options]`; returns the exit status."""
+    if argv and argv[0] in OTHERS:
+        return importlib.import_module(f"pliant.tools.bench_{argv[0]}").main(argv[1:])
+    return command(argv, lambda given: measure(Spec(**given | {"block": tuple(given["block"])})),
+                   lambda: bench(parse(argv)))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ comes from a cache of factors.
 
 import argparse
 import dataclasses
-import json
 import math
 import sys
 import tempfile
@@ -23,7 +22,6 @@ from statistics import fmean, median
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from pliant.console import console
@@ -359,27 +357,12 @@ def run(options: argparse.Namespace) -> None:
             })  # fmt: skip
     if not any(result["runs"] for result in results):
         raise PliantError("no run succeeded")
-    out = Console(highlight=False)
-    if not out.is_terminal:
-        out = Console(highlight=False, width=bench.PLAIN_WIDTH)
-    for table in (time_table, work_table):
-        out.print(table(results))
-    if options.json:
-        settings = {key: value for key, value in vars(options).items() if key not in ("json", "peer", "no_peer")}
-        options.json.write_text(json.dumps({"settings": settings, "results": results}, indent=1) + "\n")
+    bench.show(results, (time_table, work_table), options)
 
 
 def main(argv: list[str]) -> int:
     """`pliant bench elastic [options]`; returns the exit status."""
-    if argv[:1] == ["--child"]:
-        print(json.dumps(measure(Spec(**json.loads(argv[1])))), flush=True)
-        return 0
-    try:
-        run(parse(argv))
-    except PliantError as error:
-        console.print(str(error))
-        return 1
-    return 0
+    return bench.command(argv, lambda given: measure(Spec(**given)), lambda: run(parse(argv)))
 
 
 if __name__ == "__main__":

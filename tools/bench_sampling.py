@@ -8,7 +8,6 @@ slower. A star marks a figure in which another filling of the same mesh is bette
 
 import argparse
 import dataclasses
-import json
 import sys
 import tempfile
 import time
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from pliant.console import console
@@ -297,28 +295,12 @@ def run(options: argparse.Namespace) -> None:
             results.append({"mesh": name, "count": count, "runs": fillings(mesh, count, options, peer, Path(folder))})
     if not any(result["runs"] for result in results):
         raise PliantError("no sampling succeeded")
-    out = Console(highlight=False)
-    if not out.is_terminal:
-        out = Console(highlight=False, width=PLAIN_WIDTH)
-    for part in (quality_table, verdict, time_table):
-        out.print(part(results))
-    if options.json:
-        settings = {key: value for key, value in vars(options).items() if key not in ("json", "peer", "no_peer")}
-        settings["meshes"] = str(options.meshes) if options.meshes else None
-        options.json.write_text(json.dumps({"settings": settings, "results": results}, indent=1) + "\n")
+    bench.show(results, (quality_table, verdict, time_table), options)
 
 
 def main(argv: list[str]) -> int:
     """`pliant bench sampling [options]`; returns the exit status."""
-    if argv[:1] == ["--child"]:
-        print(json.dumps(measure(Spec(**json.loads(argv[1])))), flush=True)
-        return 0
-    try:
-        run(parse(argv))
-    except PliantError as error:
-        console.print(str(error))
-        return 1
-    return 0
+    return bench.command(argv, lambda given: measure(Spec(**given)), lambda: run(parse(argv)))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -152,7 +153,7 @@ def run(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def main(argv: list[str]) -> None:
+def carry_out(run: Callable[[dict, Path], dict], argv: list[str]) -> None:
     """Runs what the one argument describes. Leaves without the engine's own clean-up, which may crash."""
     with tempfile.TemporaryDirectory() as folder:
         result = run(json.loads(argv[0]), Path(folder))
@@ -161,4 +162,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    carry_out(run, sys.argv[1:])

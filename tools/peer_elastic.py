@@ -18,18 +18,16 @@ What stays different: its pressure solver acts between the particles of the body
 
 import json
 import math
-import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 if __package__:
-    from pliant.tools.peer import Recorder
+    from pliant.tools.peer import Recorder, carry_out
 else:  # a script: its folder is the first where modules are looked for
-    from peer import Recorder  # type: ignore[no-redef]
+    from peer import Recorder, carry_out  # type: ignore[no-redef]
 
 DFSPH, VOLUME_MAPS, NO_CFL = 4, 2, 0  # numbers of simulationMethod, boundaryHandlingMethod, cflMethod
 METHODS = {"split": (3, "Kugelstadt et al. 2021"), "peer": (2, "Peer et al. 2018")}  # elasticityMethod, its section
@@ -149,13 +147,5 @@ def run(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def main(argv: list[str]) -> None:
-    """Runs what the one argument describes. Leaves without the engine's own clean-up, which may crash."""
-    with tempfile.TemporaryDirectory() as folder:
-        result = run(json.loads(argv[0]), Path(folder))
-    print(json.dumps(result), flush=True)
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    carry_out(run, sys.argv[1:])

@@ -9,16 +9,16 @@ inside is where a signed distance on a grid of `sdf` cells along each side is ne
 """
 
 import json
-import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 if __package__:
+    from pliant.tools.peer import carry_out
     from pliant.tools.peer_elastic import peak_megabytes
 else:  # a script: its folder is the first where modules are looked for
+    from peer import carry_out  # type: ignore[no-redef]
     from peer_elastic import peak_megabytes  # type: ignore[no-redef]
 
 DFSPH, VOLUME_MAPS, NO_CFL = 4, 2, 0  # numbers of simulationMethod, boundaryHandlingMethod, cflMethod
@@ -61,13 +61,5 @@ def run(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
             "megabytes_before": before, "iterations": 0}  # fmt: skip
 
 
-def main(argv: list[str]) -> None:
-    """Runs what the one argument describes. Leaves without the engine's own clean-up, which may crash."""
-    with tempfile.TemporaryDirectory() as folder:
-        result = run(json.loads(argv[0]), Path(folder))
-    print(json.dumps(result), flush=True)
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    carry_out(run, sys.argv[1:])

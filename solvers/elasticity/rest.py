@@ -21,13 +21,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from pliant.geometry.quality import FLAT
 from pliant.smoothing import SPACINGS_PER_SUPPORT, Smoothing
 
 Array = NDArray[np.float64]
 
 SURFACE = 0.1  # share of the gradients of all neighbours that must not cancel out at a particle of the surface
 LEAST_VOLUME = 0.3  # of the mean: what a particle keeps whatever its neighbours take
-FLAT = 0.1  # directions with less than this share of the largest eigenvalue of Eq. 8 count as empty
 
 
 @dataclasses.dataclass(frozen=True)
