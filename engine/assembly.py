@@ -10,7 +10,6 @@ from pliant.boundary import VolumeMap
 from pliant.console import console
 from pliant.errors import PliantError, SceneError
 from pliant.geometry import Box, Moved, Plane, Shape, sample
-from pliant.materials import Elastic, Fluid
 from pliant.scene import Body, Scene
 from pliant.smoothing import Smoothing
 from pliant.walls import Wall
@@ -69,19 +68,19 @@ def fill_bodies(scene: Scene, notes: list[str]) -> list[Filling]:
 def _to_fill(body: Body, walls: list[Body], spacing: float) -> tuple[Shape, str, bool]:
     """The shape that a body fills, by which method, and whether walls confine it.
 
-    A lattice leaves a gap of up to a spacing at a round wall. So a fluid in a container that is not a box is fitted to
-    what the container leaves of its shape, and so is every fluid that is to be fitted."""
-    if not isinstance(body.material, Fluid):
-        return body.shape, body.sampling or ("fitted" if isinstance(body.material, Elastic) else "regular"), False
+    A lattice leaves a gap of up to a spacing at a round wall. So what flows, in a container that is no box, is fitted
+    to what the container leaves of its shape, and so is all that flows and is to be fitted."""
+    if not body.material.flows:
+        return body.shape, body.sampling or "fitted", False
     bowls = [w for w in walls if w.material.inside_out and half_spaces(w.shape, True) is None]
-    if body.sampling is None and not any(_touches(bowl, body.shape, spacing) for bowl in bowls):
-        return body.shape, "regular", False
-    if body.sampling not in (None, "fitted"):
-        return body.shape, body.sampling, False
+    touched = any(_touches(bowl, body.shape, spacing) for bowl in bowls)
+    method = body.sampling or ("fitted" if touched else "regular")
+    if method != "fitted":
+        return body.shape, method, False
     shape = body.shape
     for wall in (wall for wall in walls if _touches(wall, body.shape, spacing)):
         shape = shape & wall.shape if wall.material.inside_out else shape - wall.shape
-    return shape, "fitted", True
+    return shape, method, True
 
 
 def _touches(wall: Body, shape: Shape, spacing: float) -> bool:

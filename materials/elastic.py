@@ -1,11 +1,15 @@
 """Elastic solids: rubber, jelly, wood."""
 
+from typing import ClassVar
+
 from pliant.materials.material import Material
 from pliant.options import nonnegative, param, positive
 
 
 class Elastic(Material):
     """A corotated linearly elastic solid (Kugelstadt et al. 2021). Rubber by default; jelly: Elastic(young=1e4)."""
+
+    flows: ClassVar[bool] = False
 
     density: float = positive(1000.0, "rest density", "kg/m^3", high=1e6)
     young: float = positive(1e6, "Young's modulus: stress over strain of a bar that is pulled", "Pa", high=1e12,

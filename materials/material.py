@@ -6,6 +6,8 @@ from pliant.options import Options
 
 
 class Material(Options):
-    """Base of all materials. `sampled` ones are filled with particles, the others act as walls."""
+    """Base of all materials. `sampled` ones are filled with particles, the others act as walls. What `flows` lies
+    against the walls of its container, what does not has a surface of its own that its particles should follow."""
 
     sampled: ClassVar[bool] = True
+    flows: ClassVar[bool] = True

@@ -330,11 +330,12 @@ def growth(results: list[dict[str, Any]]) -> str:
     return f"A particle of the largest run takes {times:.2f} times as long as one of the smallest."
 
 
-def show(results: list[dict[str, Any]], parts: Iterable[Callable[[list[dict[str, Any]]], Any]], options: Any) -> None:
+def show(results: list[dict[str, Any]], parts: Iterable[Callable[[list[dict[str, Any]]], Any]], options: Any,
+         width: int = PLAIN_WIDTH) -> None:  # fmt: skip
     """Prints what each part makes of the results, and writes them into the file that was asked for."""
     out = Console(highlight=False)
     if not out.is_terminal:
-        out = Console(highlight=False, width=PLAIN_WIDTH)
+        out = Console(highlight=False, width=width)
     for part in parts:
         out.print(part(results))
     if options.json:

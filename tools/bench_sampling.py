@@ -295,7 +295,7 @@ def run(options: argparse.Namespace) -> None:
             results.append({"mesh": name, "count": count, "runs": fillings(mesh, count, options, peer, Path(folder))})
     if not any(result["runs"] for result in results):
         raise PliantError("no sampling succeeded")
-    bench.show(results, (quality_table, verdict, time_table), options)
+    bench.show(results, (quality_table, verdict, time_table), options, PLAIN_WIDTH)
 
 
 def main(argv: list[str]) -> int:
