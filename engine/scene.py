@@ -10,7 +10,7 @@ import numpy as np
 
 from pliant.backend import SHARE_OF_MEMORY, available_memory
 from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
-from pliant.geometry import METHODS, Moved, Shape, estimate_count
+from pliant.geometry import METHODS, Shape, estimate_count
 from pliant.materials import Elastic, Material
 from pliant.options import Options, param, positive
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
@@ -126,16 +126,13 @@ class Body:
 
     @property
     def particles(self) -> int | None:
-        """How many particles its mesh asks for."""
-        shape = self.shape
-        while isinstance(shape, Moved):
-            shape = shape.shape
-        return getattr(shape, "particles", None)
+        """How many particles its shape asks for."""
+        return self.shape.wanted_particles() if isinstance(self.shape, Shape) else None
 
     @property
     def spacing_by_count(self) -> float | None:
-        """Distance of so many particles at rest [m], if the mesh is sound."""
-        if self.particles is None or self.shape.problems():
+        """Distance of so many particles at rest [m], if the mesh is sound and to be filled."""
+        if self.particles is None or self.shape.problems() or not getattr(self.material, "sampled", False):
             return None
         return float((self.shape.volume() / self.particles) ** (1 / 3))
 
@@ -165,6 +162,8 @@ class Body:
             found.append(f"pivot must be three finite numbers or None, got {self.pivot!r}")
         if self.motion is not None:
             found += self._motion_problems()
+        if not material and not self.material.sampled and (self.sampling or self.particles):
+            found.append("a wall has no particles; leave out their number and sampling")
         if not shape and not material and self.material.sampled and not np.isfinite(self.shape.bounds()).all():
             found.append(f"{type(self.shape).__name__} is infinite and cannot be filled with particles; use it as a "
                          "pl.Boundary, or cut a block out of it with & pl.Box(...)")  # fmt: skip

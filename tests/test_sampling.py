@@ -325,6 +325,22 @@ def test_solids_are_fitted_unless_told_otherwise():
         np.testing.assert_allclose(scene.build()["body"].x, wanted, atol=1e-6)
 
 
+def test_a_mesh_that_tells_its_number_needs_no_other():
+    ball = pl.Mesh(pl.Sphere(radius=0.5).triangles(), particles=70)
+    assert len(sample(ball.rotate("x", 20)).x) == 70 and len(sample(ball, particles=30).x) == 30
+
+
+def test_numbers_of_particles_that_mean_nothing_are_told():
+    ball = pl.Mesh(pl.Sphere(radius=0.5).triangles(), particles=70)
+    scene = pl.Scene(particle_radius=0.1)
+    scene.add(ball | pl.Box(size=(1, 1, 1)), pl.Elastic(), name="part")
+    scene.add(ball, pl.Boundary(), name="wall")
+    scene.add(pl.Sphere(radius=1.0, center=(5, 0, 0)), pl.Boundary(), name="other", sampling="fitted")
+    found = scene.problems()
+    assert len(found) == 3
+    assert "part of it cannot tell how many" in found[0] and all("a wall has no particles" in f for f in found[1:])
+
+
 # --- wrong input ------------------------------------------------------------------------------------
 
 

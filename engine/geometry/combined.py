@@ -26,6 +26,8 @@ class _Combined(Shape):
                 found += child.problems()
             elif child is not REQUIRED:
                 found.append(f"{type(self).__name__}: {name} must be a shape, got {child!r}")
+            if isinstance(child, Shape) and child.wanted_particles() is not None:
+                found.append(f"{type(self).__name__}: a mesh that is part of it cannot tell how many particles it has")
         return found
 
     def warnings(self) -> list[str]:

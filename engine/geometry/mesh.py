@@ -108,6 +108,9 @@ class Mesh(Shape):
                 vertices = vertices + (np.asarray(self.center) - 0.5 * (used.min(axis=0) + used.max(axis=0)))
         return vertices
 
+    def wanted_particles(self) -> int | None:
+        return self.particles
+
     def centred(self) -> "Mesh":
         """The same mesh around the origin: what its copies in other places have in common."""
         twin = dataclasses.replace(self, center=(0.0, 0.0, 0.0))  # type: ignore[type-var]

@@ -28,6 +28,9 @@ class Moved(Shape):
         """Scale s, rotation R (3, 3) and translation t (3,) [m] of x = s R x_local + t."""
         raise NotImplementedError
 
+    def wanted_particles(self) -> int | None:
+        return self.shape.wanted_particles()
+
     def to_world(self, points: Array) -> Array:
         """Points (..., 3) of the shape's own frame, placed."""
         s, R, t = self.placement()

@@ -67,6 +67,10 @@ class Shape(Options):
     def _integrated(self) -> float:
         return integrate_volume(self.signed_distance, self.bounds())
 
+    def wanted_particles(self) -> int | None:
+        """How many particles it asks for when it is filled; None if that is left to their spacing."""
+        return None
+
     def warnings(self) -> list[str]:
         """One sentence for each thing that is allowed but worth knowing."""
         return []

@@ -51,7 +51,7 @@ class Sampling:
 
 def sample(shape: Shape, spacing: float | None = None, particles: int | None = None, method: str = "fitted",
            seed: int = 0, confined: bool = False, progress: Any = None) -> Sampling:  # fmt: skip
-    """Fills a shape with particles of that `spacing` [m], or with so many `particles`.
+    """Fills a shape with particles of that `spacing` [m], or with so many `particles` (those a mesh asks for if none).
 
     "fitted" follows the surface and keeps thin parts (Kugelstadt 2021, Section 7), "regular" is a lattice, "blue_noise"
     is relaxed from random points (after Jiang 2015). The relaxed ones begin by `seed` and make exactly as many
@@ -63,6 +63,8 @@ def sample(shape: Shape, spacing: float | None = None, particles: int | None = N
         raise PliantError(unknown_name("sampling", str(method), METHODS))
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
         raise PliantError(f"seed must be a whole number, 0 or more, got {seed!r}")
+    if spacing is None and particles is None and isinstance(shape, Shape):
+        particles = shape.wanted_particles()
     spacing = _spacing(shape, spacing, particles)
     started = time.perf_counter()
     if isinstance(shape, Mesh) and shape.center is not None and np.any(shape.center):
