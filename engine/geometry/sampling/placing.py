@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pliant.backend import Reals, Vectors, upload, vec3
 from pliant.distances import Blocks, Directory, DistanceMap, sample
+from pliant.errors import PliantError
 from pliant.smoothing import SPACINGS_PER_SUPPORT, Smoothing
 
 Array = NDArray[np.float64]
@@ -101,6 +102,7 @@ class Lattice:
         shift, cell = rng.random(3), self.spacing
         for _ in range(ROUNDS):
             index, share, centre = self._cells(cell, shift)
+            self._check_some(share.any())
             if abs(share.sum() / count - 1) < CLOSE:
                 break
             cell *= float((share.sum() / count) ** (1 / 3))
@@ -118,7 +120,14 @@ class Lattice:
         """The points inside (n, 3) [m] of a grid with cells of that size."""
         counts = np.ceil(np.ptp(self.bounds, axis=0) / cell).astype(np.int64)
         points = (self.bounds[0] + (index + 0.5) * cell for index in _slabs(counts))
-        return np.concatenate([x[self.depths(x) > 0.0] for x in points])
+        found = np.concatenate([x[self.depths(x) > 0.0] for x in points])
+        self._check_some(len(found))
+        return found
+
+    def _check_some(self, found: object) -> None:
+        if not found:
+            raise PliantError(f"the shape is thinner than one particle of spacing {self.spacing:.3g} m; use a smaller "
+                              "particle_radius")  # fmt: skip
 
     def _cells(self, cell: float, shift: Array) -> tuple[NDArray[np.int64], Array, Array]:
         """Indices, shares and centres of the cells that the shape reaches."""
