@@ -39,9 +39,9 @@ def fill_bodies(scene: Scene, notes: list[str]) -> list[Filling]:
     fillings: list[Filling] = []
     problems = []
     for body in (body for body in scene.bodies if body.material.sampled):
-        shape, method, confined = _to_fill(body, walls, scene.spacing)
         size = {"particles": body.particles} if body.particles else {"spacing": scene.spacing_of(body)}
         try:
+            shape, method, confined = _to_fill(body, walls, scene.spacing, notes)
             with console.status(f"filling {body.name} with particles") as status:
                 found = sample(shape, method=method, confined=confined, progress=_telling(status, body.name), **size)
         except PliantError as error:  # it is smaller than a particle
@@ -65,29 +65,27 @@ def fill_bodies(scene: Scene, notes: list[str]) -> list[Filling]:
     return fillings
 
 
-def _to_fill(body: Body, walls: list[Body], spacing: float) -> tuple[Shape, str, bool]:
+def _to_fill(body: Body, walls: list[Body], spacing: float, notes: list[str]) -> tuple[Shape, str, bool]:
     """The shape that a body fills, by which method, and whether walls confine it.
 
-    A lattice leaves a gap of up to a spacing at a round wall. So what flows, in a container that is no box, is fitted
-    to what the container leaves of its shape, and so is all that flows and is to be fitted."""
+    A lattice that a round wall cuts leaves a gap of up to a spacing. So what flows is fitted to what the walls leave of
+    its shape, if one of these is round or if that is wanted."""
     if not body.material.flows:
         return body.shape, body.sampling or "fitted", False
-    bowls = [w for w in walls if w.material.inside_out and half_spaces(w.shape, True) is None]
-    touched = any(_touches(bowl, body.shape, spacing) for bowl in bowls)
-    method = body.sampling or ("fitted" if touched else "regular")
-    if method != "fitted":
-        return body.shape, method, False
+    if body.sampling not in (None, "fitted"):
+        return body.shape, body.sampling, False
+    lattice = sample(body.shape, spacing, method="regular").x
+    clear = [_clear_of(wall, lattice, spacing) for wall in walls]
+    cutting = [wall for wall, kept in zip(walls, clear, strict=True) if not kept.all()]
+    flat = all(half_spaces(wall.shape, wall.material.inside_out) is not None for wall in cutting)
+    swallowed = not np.logical_and.reduce(clear).any() if clear else False
+    if swallowed or (flat and body.sampling is None):
+        return body.shape, "regular", False
     shape = body.shape
-    for wall in (wall for wall in walls if _touches(wall, body.shape, spacing)):
+    for wall in cutting:
         shape = shape & wall.shape if wall.material.inside_out else shape - wall.shape
-    return shape, method, True
-
-
-def _touches(wall: Body, shape: Shape, spacing: float) -> bool:
-    """Whether a shape comes as near to a wall as its particles do, or nearer."""
-    vertices, faces = shape.triangles()
-    points = np.concatenate([vertices, vertices[faces].mean(axis=1)])
-    return bool((wall_distance(wall, points) < 0.5 * spacing).any())
+        notes.append(f"{body.name}: it overlaps {wall.name} and fills what is left.")
+    return shape, "fitted", True
 
 
 def _telling(status: Any, name: str) -> Any:
