@@ -8,15 +8,15 @@ import numpy as np
 
 from pliant import backend
 from pliant.geometry import Mesh, Moved, Shape
+from pliant.geometry.drawing import slopes
 from pliant.io.data import Cloud, Snapshot, TriMesh
 from pliant.materials import Elastic
 from pliant.skin_mesh import refined
-from pliant.skinning import NORMAL, Skin
+from pliant.skinning import Skin
 from pliant.smoothing import smoothing
 
 SUFFIX = "_skin"  # behind a body's name: what its skin is called among the meshes of a frame
 FINE = 1.0  # in spacings: the longest edge of a skin that is made of a shape, so that it can bend where particles can
-FINE_CUT = 80  # such edges along a combined shape, at least: where its parts meet, edges are cut off by as much
 FAR = 0.02  # in sizes of the shape: vertices are moved onto the surface by no more than this
 SMALL = 1e-4  # in sizes of the shape: step over which a slope is measured
 
@@ -83,8 +83,7 @@ def surface(shape: Shape, spacing: float) -> TriMesh:
     """The surface of a shape as a skin on particles of that spacing [m] needs it.
 
     The triangles of a mesh are taken as they are. Those of other shapes are halved until they can bend, and what comes
-    of it is moved onto the surface. A combined shape, whose triangles cut across edges, has the normals of its signed
-    distance.
+    of it is moved onto the surface.
     """
     vertices, faces, fields = shape.skin()
     plain = shape
@@ -93,18 +92,9 @@ def surface(shape: Shape, spacing: float) -> TriMesh:
     if isinstance(plain, Mesh):
         return TriMesh(vertices, faces, dict(fields))
     size = float(np.ptp(vertices, axis=0).max())
-    combined = type(plain).triangles is Shape.triangles
-    vertices, faces = refined(vertices, faces, min(FINE * spacing, size / FINE_CUT) if combined else FINE * spacing)
+    vertices, faces = refined(vertices, faces, FINE * spacing)
     step = np.clip(shape.signed_distance(vertices), -FAR * size, FAR * size)
-    vertices = vertices - step[:, None] * _slope(shape, vertices, SMALL * size)
-    return TriMesh(vertices, faces, {NORMAL: _slope(shape, vertices, SMALL * size)} if combined else {})
-
-
-def _slope(shape: Shape, x: np.ndarray, step: float) -> np.ndarray:
-    """Unit gradients of the signed distance of a shape, from its values at the corners of tetrahedra."""
-    corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
-    slope = shape.signed_distance((x[:, None] + step * corners).reshape(-1, 3)).reshape(-1, 4) @ corners
-    return slope / np.maximum(np.linalg.norm(slope, axis=1, keepdims=True), 1e-300)
+    return TriMesh(vertices - step[:, None] * slopes(shape.signed_distance, vertices, SMALL * size), faces)
 
 
 def skin_sources(sim: Any) -> dict[str, SkinSource]:

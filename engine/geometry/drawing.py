@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import igl
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +12,10 @@ Array = NDArray[np.float64]
 Triangles = tuple[Array, NDArray[np.int64]]
 
 SEGMENTS = 64  # of a full circle
-MARCH_CELLS = 48  # along the longest side
+FEWEST_CELLS, MOST_CELLS = 48, 192  # along the longest side of a grid,
+GRID_NODES = 100_000  # which has about so many nodes
+HALVINGS = 12  # of an edge, to find where the surface crosses it
+SHARP = 0.05  # of the largest eigenvalue: planes that differ by less leave a direction free
 PIECES = 32  # into which each line of a combined shape is cut before its hidden parts are dropped
 VISIBLE = 2e-3  # of the diagonal: a piece this close to the surface lies on it (chords of circles stay below)
 
@@ -82,16 +84,69 @@ def revolve(profile: Array, center: Any, axis: str) -> Triangles:
 
 
 def march(signed_distance: Callable[[Any], Array], bounds: Array) -> Triangles:
-    """Marching cubes of d = 0 on a modest grid, one cell wider than the bounds."""
+    """The surface d = 0 by dual contouring (Ju et al. 2002) on a modest grid, one cell wider than the bounds.
+
+    Every cell that the surface passes gets a vertex where the tangent planes at its crossings of the cell's edges meet
+    best, so that edges and corners of the shape come out sharp; four of them make a face around every crossing.
+    """
     if not np.isfinite(bounds).all():
         raise PliantError("an infinite shape has no triangulation; intersect it with a Box")
-    cell = float((bounds[1] - bounds[0]).max()) / MARCH_CELLS
-    counts = np.ceil((bounds[1] - bounds[0]) / cell).astype(int) + 3
-    axes = [bounds[0][k] + cell * (np.arange(counts[k]) - 1.0) for k in range(3)]
-    z, y, x = np.meshgrid(axes[2], axes[1], axes[0], indexing="ij")  # libigl wants x to run fastest
-    grid = np.stack([x, y, z], axis=-1).reshape(-1, 3)
-    vertices, faces, _ = igl.marching_cubes(signed_distance(grid), grid, *(int(n) for n in counts))
-    return vertices, faces
+    size = bounds[1] - bounds[0]
+    cell = float(np.clip(np.cbrt(size.prod() / GRID_NODES), size.max() / MOST_CELLS, size.max() / FEWEST_CELLS))
+    counts = np.ceil(size / cell).astype(np.int64) + 3
+    origin = bounds[0] - cell
+    nodes = np.stack(np.meshgrid(*[np.arange(n) for n in counts], indexing="ij"), axis=-1)
+    inside = signed_distance((origin + cell * nodes).reshape(-1, 3)).reshape(counts) < 0.0
+    crossings, around = [], []
+    for k in range(3):
+        low = np.moveaxis(inside, k, 0)[:-1]
+        first = np.argwhere(np.moveaxis(low != np.moveaxis(inside, k, 0)[1:], 0, k))  # nodes where the edges begin
+        outward = inside[tuple(first.T)]
+        crossings.append(_crossings(signed_distance, origin + cell * first, cell * np.eye(3)[k]))
+        turn = np.array([np.eye(3, dtype=np.int64)[(k + i) % 3] for i in (1, 2)])
+        corners = first[:, None] - np.array([(1, 1), (0, 1), (0, 0), (1, 0)]) @ turn  # four cells around each edge
+        around.append(np.where(outward[:, None, None], corners, corners[:, ::-1]))
+    points, quads = np.concatenate(crossings), np.concatenate(around)
+    used, index = np.unique(quads.reshape(-1, 3) @ [counts[1] * counts[2], counts[2], 1], return_inverse=True)
+    middle = origin + cell * (np.stack(np.unravel_index(used, counts), axis=1) + 0.5)
+    normals = slopes(signed_distance, points, 1e-3 * cell)
+    vertices = _meeting_points(np.repeat(points, 4, axis=0), np.repeat(normals, 4, axis=0), index.ravel(), middle, cell)
+    quads = index.reshape(-1, 4)
+    vertices = np.clip(vertices, bounds[0], bounds[1])  # where planes of a sharp edge meet just beyond
+    return vertices, np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]])
+
+
+def _crossings(signed_distance: Callable[[Any], Array], start: Array, step: Array) -> Array:
+    """Where the edges from `start` to `start + step` (n, 3) cross d = 0, by halving."""
+    low, high, below = np.zeros(len(start)), np.ones(len(start)), signed_distance(start) < 0.0
+    for _ in range(HALVINGS):
+        t = 0.5 * (low + high)
+        same = (signed_distance(start + t[:, None] * step) < 0.0) == below
+        low, high = np.where(same, t, low), np.where(same, high, t)
+    return start + (0.5 * (low + high))[:, None] * step
+
+
+def slopes(signed_distance: Callable[[Any], Array], x: Array, step: float) -> Array:
+    """Unit gradients (n, 3) of a signed distance at x (n, 3), from its values at the corners of small tetrahedra."""
+    corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+    slope = signed_distance((x[:, None] + step * corners).reshape(-1, 3)).reshape(-1, 4) @ corners
+    return slope / np.maximum(np.linalg.norm(slope, axis=1, keepdims=True), 1e-300)
+
+
+def _meeting_points(points: Array, normals: Array, cells: NDArray[np.int64], middle: Array, size: float) -> Array:
+    """For each cell the point nearest to the planes through its points, in the sense of least squares; along directions
+    that these leave free, their mean. Never outside the cell."""
+    n = len(middle)
+    count = np.bincount(cells, minlength=n)[:, None]
+    mean = np.stack([np.bincount(cells, points[:, k], n) for k in range(3)], axis=1) / count
+    offset = np.einsum("ij,ij->i", normals, points - mean[cells])
+    right = np.stack([np.bincount(cells, normals[:, k] * offset, n) for k in range(3)], axis=1)
+    products = (normals[:, :, None] * normals[:, None, :]).reshape(-1, 9)
+    matrix = np.stack([np.bincount(cells, products[:, k], n) for k in range(9)], axis=1)
+    values, axes = np.linalg.eigh(matrix.reshape(n, 3, 3))
+    inverse = np.where(values > SHARP * values[:, -1:], 1.0 / np.maximum(values, 1e-300), 0.0)
+    move = np.einsum("nak,nk,nbk,nb->na", axes, inverse, axes, right)
+    return np.clip(mean + move, middle - 0.5 * size, middle + 0.5 * size)
 
 
 def visible(segments: Array, signed_distance: Callable[[Any], Array]) -> Array:
