@@ -1,6 +1,6 @@
 """Files for other programs from a finished run, without simulating again."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from pliant.frames import MESH_FORMATS, PARTICLE_FORMATS, Series, write_frame
 from pliant.io.data import Snapshot
 from pliant.io.usd import write_usd
 from pliant.io.usd_types import missing_usd
+from pliant.stage import Stage
 from pliant.surfacing import reconstruct
 
 FORMATS = (*dict.fromkeys((*PARTICLE_FORMATS, *MESH_FORMATS)), "usd")
@@ -28,14 +29,10 @@ def export(
     Elastic bodies come as meshes called `<body>_skin` as well, in the formats that hold meshes and in USD, and with
     `surface` fluids as `<body>_surface`. `tell` is called with the index of each frame that is done.
     """
-    record, stage, series = run.record(), run.stage(), Series()
+    record, stage = run.record(), run.stage()
     if surface and not set(formats) & {*MESH_FORMATS, "usd"}:
         raise PliantError(f"surfaces need a format that holds meshes: {', '.join((*MESH_FORMATS, 'usd'))}")
-    if out.resolve() == run.frames.resolve():
-        raise PliantError(f"{out} holds the frames of the run itself; choose another folder with --out")
-    if "usd" in formats and (missing := missing_usd()):
-        raise PliantError(f"no USD file can be written: {missing}")
-    each = tuple(name for name in formats if name != "usd")
+    check_target(run, formats, out)
 
     def snapshots() -> Iterator[Snapshot]:
         for index in indices:
@@ -48,16 +45,37 @@ def export(
                         cloud = snapshot.clouds[body.name]
                         planes = stage.planes_around(cloud.x, snapshot.poses)
                         snapshot.meshes[f"{body.name}_surface"] = reconstruct(cloud, body.radius, planes)
+            yield snapshot
+
+    whole = out / f"{record['scene']}.usdc"
+    return write_all(snapshots(), out, formats, stage, whole, record["fps"], tell)
+
+
+def check_target(run: RunFolder, formats: tuple[str, ...], out: Path) -> None:
+    """Refuses what cannot be written, or would overwrite the run itself."""
+    if out.resolve() == run.frames.resolve():
+        raise PliantError(f"{out} holds the frames of the run itself; choose another folder with --out")
+    if "usd" in formats and (missing := missing_usd()):
+        raise PliantError(f"no USD file can be written: {missing}")
+
+
+def write_all(snapshots: Iterable[Snapshot], out: Path, formats: tuple[str, ...], stage: Stage, whole: Path, fps: float,
+              tell: Callable[[int], None]) -> list[Path]:  # fmt: skip
+    """Writes snapshots into the folder `out` and, if that is among the formats, all into the one USD file `whole`;
+    returns what to open."""
+    each, series = tuple(name for name in formats if name != "usd"), Series()
+
+    def written() -> Iterator[Snapshot]:
+        for snapshot in snapshots:
             write_frame(out, snapshot, each, stage, series)
             yield snapshot
-            tell(index)
+            tell(snapshot.index)
 
     if "usd" not in formats:
-        for _ in snapshots():
+        for _ in written():
             pass
         return [out]
-    whole = out / f"{record['scene']}.usdc"
-    write_usd(whole, snapshots(), record["fps"], stage.meshes, stage.radius)
+    write_usd(whole, written(), fps, stage.meshes, stage.radius)
     return [out, whole] if each else [whole]
 
 

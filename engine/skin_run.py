@@ -8,12 +8,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from pliant.errors import PliantError, unknown_name
+from pliant.export import check_target, write_all
 from pliant.folder import RunFolder
-from pliant.frames import MESH_FORMATS, Series, write_frame
+from pliant.frames import MESH_FORMATS
 from pliant.geometry.meshfile import read_mesh
 from pliant.io.data import Snapshot, TriMesh
-from pliant.io.usd import write_usd
-from pliant.io.usd_types import missing_usd
 from pliant.skinning import NORMAL, UV, Skin
 from pliant.skins import SUFFIX, SkinSource
 from pliant.smoothing import SPACINGS_PER_SUPPORT
@@ -38,31 +37,19 @@ def skin_run(
     rest, or anywhere if it is to `fit`: then it is magnified and moved to where the body's own skin is.
     `tell` is called with the index of each frame that is done.
     """
-    record, skins = run.record(), _chosen(run, body)
-    if "usd" in formats and (missing := missing_usd()):
-        raise PliantError(f"no USD file can be written: {missing}")
-    if out.resolve() == run.frames.resolve():
-        raise PliantError(f"{out} holds the frames of the run itself; choose another folder with --out")
+    record, skins, stage = run.record(), _chosen(run, body), run.stage()
+    check_target(run, formats, out)
     made = {name: source.skin for name, source in skins.items()} if mesh is None else _other(skins, mesh, fit)
-    each, stage, series = tuple(name for name in formats if name != "usd"), run.stage(), Series()
     stage.walls.clear()
 
     def snapshots() -> Iterator[Snapshot]:
         for index in indices:
             whole = run.snapshot(index, record)
             meshes = {name + SUFFIX: skin.mesh(whole.clouds[name].x) for name, skin in made.items()}
-            snapshot = Snapshot(index, whole.time, meshes=meshes)
-            write_frame(out, snapshot, each, stage, series)
-            yield snapshot
-            tell(index)
+            yield Snapshot(index, whole.time, meshes=meshes)
 
-    if "usd" not in formats:
-        for _ in snapshots():
-            pass
-        return [out]
     path = out / f"{record['scene']}{SUFFIX}.usdc"
-    write_usd(path, snapshots(), record["fps"])
-    return [out, path] if each else [path]
+    return write_all(snapshots(), out, formats, stage, path, record["fps"], tell)
 
 
 def _chosen(run: RunFolder, body: str | None) -> dict[str, SkinSource]:
