@@ -56,7 +56,8 @@ def differences(old: dict[str, Any], old_arrays: Arrays, new: dict[str, Any], ne
         return [f"its bodies were {', '.join(names[0])} and are {', '.join(names[1])}"]
     found = _unlike("", old["settings"], new["settings"], old_arrays, new_arrays)
     for name, was, now in zip(names[0], old["bodies"], new["bodies"], strict=True):
-        was, now = ({k: v for k, v in entry.items() if k not in ("colors", "shown")} for entry in (was, now))
+        compared = [key for key in BODY if key not in ("colors", "shown")]
+        was, now = ({key: entry.get(key) for key in compared} for entry in (was, now))  # older files lack newer keys
         found += _unlike(name, was, now, old_arrays, new_arrays)
     return found
 
