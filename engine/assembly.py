@@ -72,20 +72,25 @@ def _to_fill(body: Body, walls: list[Body], spacing: float, notes: list[str]) ->
     its shape, if one of these is round or if that is wanted."""
     if not body.material.flows:
         return body.shape, body.sampling or "fitted", False
-    if body.sampling not in (None, "fitted"):
-        return body.shape, body.sampling, False
+    wanted = body.sampling or ("fitted" if any(map(_is_round, walls)) else "regular")
+    if wanted != "fitted":
+        return body.shape, wanted, False
     lattice = sample(body.shape, spacing, method="regular").x
-    clear = [_clear_of(wall, lattice, spacing) for wall in walls]
+    clear = np.array([_clear_of(wall, lattice, spacing) for wall in walls]).reshape(len(walls), len(lattice))
     cutting = [wall for wall, kept in zip(walls, clear, strict=True) if not kept.all()]
-    flat = all(half_spaces(wall.shape, wall.material.inside_out) is not None for wall in cutting)
-    swallowed = not np.logical_and.reduce(clear).any() if clear else False
-    if swallowed or (flat and body.sampling is None):
+    swallowed = not clear.all(axis=0).any()
+    if swallowed or (body.sampling is None and not any(map(_is_round, cutting))):
         return body.shape, "regular", False
     shape = body.shape
     for wall in cutting:
         shape = shape & wall.shape if wall.material.inside_out else shape - wall.shape
         notes.append(f"{body.name}: it overlaps {wall.name} and fills what is left.")
     return shape, "fitted", True
+
+
+def _is_round(wall: Body) -> bool:
+    """Whether a lattice cannot lie against all of a wall."""
+    return half_spaces(wall.shape, wall.material.inside_out) is None
 
 
 def _telling(status: Any, name: str) -> Any:
