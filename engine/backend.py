@@ -108,13 +108,6 @@ def upload(values: np.ndarray, kind: Any) -> ti.Ndarray:
     return array
 
 
-def cache_folder() -> Path:
-    """Where maps and the like are kept between runs: PLIANT_CACHE, or the user's cache folder."""
-    given = os.environ.get("PLIANT_CACHE")
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(given) if given else home / "pliant"
-
-
 def available_memory() -> float:
     """Free memory in bytes; infinite where the system does not tell."""
     try:

@@ -6,9 +6,6 @@ gradient, whose length falls below one where two sides of a thin part are equall
 """
 
 import hashlib
-import os
-import tempfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,7 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import taichi as ti
 
-from pliant.backend import cache_folder, ivec3, upload, vec3
+from pliant.backend import ivec3, upload, vec3
+from pliant.cache import cache_folder, keep, kept
 
 BLOCK = 8  # nodes along a block's edge, beside one more on each side that its splines reach
 SIDE = BLOCK + 2
@@ -107,11 +105,11 @@ class DistanceMap:
         self.spacing, self.cell, self.far = spacing, spacing / CELLS_PER_SPACING, FAR * spacing
         self.reach, self.depth = reach * spacing, depth * spacing
         self.beyond = -self.far if solid_beyond else self.far
-        stored = self._load(key) if key else None
+        stored = kept(self._path(key), ("origin", "directory", "spline")) if key else None
         if stored is None:
             stored = self._compute(signed_distance, bounds)
             if key:
-                self._store(key, stored)
+                keep(self._path(key), stored)
         self.origin, self.blocks = stored["origin"], len(stored["spline"])
         self.directory, self.spline = upload(stored["directory"], ti.i32), upload(stored["spline"], ti.f32)
 
@@ -159,24 +157,6 @@ class DistanceMap:
     def _path(self, key: str) -> Path:
         name = f"{type(self).__name__} {MAP_VERSION} {self.reach!r} {self.depth!r} {self.beyond!r} {key}"
         return cache_folder() / "maps" / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.npz"
-
-    def _load(self, key: str) -> dict[str, np.ndarray] | None:
-        try:
-            with np.load(self._path(key)) as stored:
-                return {name: stored[name] for name in ("origin", "directory", "spline")}
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            return None  # absent or damaged: computed anew
-
-    def _store(self, key: str, arrays: dict[str, np.ndarray]) -> None:
-        """A cache only saves time, so a full or read-only disk is no reason to stop."""
-        path = self._path(key)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-                np.savez(file, **arrays)  # type: ignore[arg-type]
-            os.replace(file.name, path)
-        except OSError:
-            return
 
     @property
     def bytes(self) -> int:

@@ -28,7 +28,8 @@ from rich.text import Text
 from scipy.linalg import cython_blas
 
 import pliant
-from pliant.backend import BACKENDS, cache_folder
+from pliant.backend import BACKENDS
+from pliant.cache import cache_folder
 from pliant.render import available
 
 State = Literal["ok", "warning", "wrong"]

@@ -169,8 +169,6 @@ def _sample(request: Request, shape: Mesh, method: str, formats: tuple[str, ...]
         write_cloud(file, Cloud(sampling.x, fields, UNITS))
     say(f"{method}: {len(sampling.x):,} particles of radius {sampling.spacing / 2:.4g} m ({effort(sampling)}): "
         f"{', '.join(map(str, files))}")  # fmt: skip
-    for note in sampling.notes:
-        say(f"  {note}")
     return Result(sampling, quality, files)
 
 
@@ -222,7 +220,7 @@ def _report(request: Request, shape: Mesh, results: dict[str, Result]) -> dict[s
             method: {
                 "particles": len(r.sampling.x), "spacing": r.sampling.spacing, "radius": r.sampling.spacing / 2,
                 "volume_each": r.sampling.volume_each, "iterations": r.sampling.iterations,
-                "seconds": r.sampling.seconds, "notes": r.sampling.notes, "files": r.files,
+                "seconds": r.sampling.seconds, "files": r.files,
                 "quality": r.quality.as_dict(),
             }
             for method, r in results.items()

@@ -11,8 +11,8 @@ import numpy as np
 import taichi as ti
 
 from pliant import assembly, backend, checkpoint
-from pliant.backend import cache_folder
 from pliant.boundary import wall_profile
+from pliant.cache import cache_folder
 from pliant.checkpoint import Checkpoint
 from pliant.console import console
 from pliant.errors import PliantError, SimulationError, unknown_name

@@ -101,9 +101,8 @@ class Motion:
                  nearest: int | None = None):  # fmt: skip
         rest = rest_pose(X, volume, spacing, smoothing, nearest)
         self.n, self.middle = rest.n, X.mean(axis=0)
-        g = rest.V[rest.j, None] * np.einsum("eab,eb->ea", rest.L[rest.i], rest.slope[:, None] * rest.Xij)
         starts = np.concatenate([[0], np.cumsum(np.bincount(rest.i, minlength=rest.n))])
-        self._rows = upload(starts, ti.i32), upload(rest.j, ti.i32), upload(g, vec3)
+        self._rows = upload(starts, ti.i32), upload(rest.j, ti.i32), upload(rest.corrected, vec3)
         self._thin, self.thin = _thin_parts(rest), int(np.count_nonzero(rest.rank < SOLID))
         self._X, self._x = upload(X - self.middle, vec3), ti.ndarray(vec3, max(rest.n, 1))
         self.F = ti.ndarray(mat3, max(rest.n, 1))

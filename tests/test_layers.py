@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = {"engine": "pliant", "materials": "pliant.materials", "solvers": "pliant.solvers"}
 FOLDERS |= {"scenes": "pliant.scenes", "tools": "pliant.tools", "tests": "tests"}
 
-CORE = ["backend", "boundary", "console", "distances", "errors", "geometry", "neighbors"]
+CORE = ["backend", "boundary", "cache", "console", "distances", "errors", "geometry", "neighbors"]
 CORE += ["options", "particles", "reduce", "rotation", "smoothing", "walls", "world"]
 FACADE = 3  # everything in engine/ that is not core
 LAYERS = {f"pliant.{name}": 0 for name in CORE}

@@ -87,9 +87,14 @@ class Rest:
         return self.sum_over_pairs(self.hold[:, None, None] * self.Xij[:, :, None] * self.Xij[:, None, :])
 
     @property
+    def corrected(self) -> Array:
+        """The corrected gradients g_ij (pairs, 3) [1/m]."""
+        return self.V[self.j, None] * np.einsum("eab,eb->ea", self.L[self.i], self.slope[:, None] * self.Xij)
+
+    @property
     def gradients(self) -> list[sp.csr_matrix]:
         """Matrices G_a with (G_a x)_i = sum_j (x_j - x_i) g_ij,a: derivatives along the three axes."""
-        g = self.V[self.j, None] * np.einsum("eab,eb->ea", self.L[self.i], self.slope[:, None] * self.Xij)
+        g = self.corrected
         return [self.differences(-g[:, a]) for a in range(3)]
 
     def differences(self, weights: Array) -> sp.csr_matrix:

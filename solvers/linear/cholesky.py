@@ -15,10 +15,8 @@ import ctypes
 import hashlib
 import importlib.util
 import os
-import tempfile
 import time
 import weakref
-import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,7 +26,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cython_blas, cython_lapack
 
-from pliant.backend import cache_folder
+from pliant.cache import cache_folder, keep, kept
 from pliant.errors import PliantError
 from pliant.solvers.linear.ordering import TILE, Supernodes, analyse, dissect, tiles
 from pliant.solvers.linear.supernodes import Panels, Solver
@@ -367,31 +365,25 @@ def _path(key: str) -> Path:
 
 def _load(key: str, n: int) -> Factor | None:
     path = _path(key)
+    names = ("order", "first", "row_start", "rows", "parent")
+    stored = kept(path, (*names, "values"))
+    if stored is None:
+        return None
     try:
-        with np.load(path) as stored:
-            structure = Supernodes(*(stored[name] for name in ("order", "first", "row_start", "rows", "parent")))
-            values = stored["values"]
-        if len(structure.order) != n or len(values) != tiles(structure)[1][-1]:
+        structure = Supernodes(*(stored[name] for name in names))
+        if len(structure.order) != n or len(stored["values"]) != tiles(structure)[1][-1]:
             return None
         path.touch()  # used last: removed last
-    except (OSError, ValueError, KeyError, EOFError, IndexError, zipfile.BadZipFile):
-        return None  # absent or damaged: computed anew
-    return Factor(structure, values, 0.0, cached=True)
+    except (OSError, ValueError, IndexError):
+        return None  # damaged: computed anew
+    return Factor(structure, stored["values"], 0.0, cached=True)
 
 
 def _store(key: str, structure: Supernodes, values: np.ndarray) -> None:
-    """A cache only saves time, so a full or read-only disk is no reason to stop."""
-    path, name = _path(key), None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-            name = file.name
-            np.savez(file, values=values, **vars(structure))  # type: ignore[arg-type]
-        os.replace(name, path)
+    path = _path(key)
+    keep(path, {"values": values, **vars(structure)})
+    with contextlib.suppress(OSError):
         _tidy(path.parent)
-    except OSError:
-        if name and os.path.exists(name):
-            os.remove(name)
 
 
 def _tidy(folder: Path) -> None:

@@ -2,9 +2,7 @@
 
 import dataclasses
 import hashlib
-import os
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from pliant import backend
+from pliant.cache import cache_folder, keep, kept
 from pliant.distances import DistanceMap
 from pliant.errors import PliantError, unknown_name
 from pliant.geometry.mesh import Mesh
@@ -46,7 +45,6 @@ class Sampling:
     method: str
     iterations: int = 0
     seconds: float = 0.0
-    notes: tuple[str, ...] = ()
 
 
 def sample(shape: Shape, spacing: float | None = None, particles: int | None = None, method: str = "fitted",
@@ -103,17 +101,17 @@ def _relaxed(shape: Shape, count: int, spacing: float, method: str, seed: int, c
              progress: Any) -> tuple[Array, int]:  # fmt: skip
     """Particles and rounds, from the last time if these are kept."""
     key = f"{VERSION} {shape.key()} {count} {spacing!r} {method} {seed} {confined}"
-    path = backend.cache_folder() / "samplings" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npy"
-    kept = _kept(path, count)
-    if kept is not None:
-        return kept, 0
+    path = cache_folder() / "samplings" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
+    stored = kept(path, ["x"])
+    if stored is not None and stored["x"].shape == (count, 3) and np.isfinite(stored["x"]).all():
+        return stored["x"], 0
     backend.ensure()
     kind = BlueNoise if method == "blue_noise" else Confined if confined else Fitted
     bounds, solid = shape.bounds(), shape.surface.proxy(PROXY * spacing) if isinstance(shape, Mesh) else shape
     depths = DistanceMap(lambda x: -solid.signed_distance(x), bounds, spacing, REACH, OUT, True, shape.key())
     relaxation = kind(depths, bounds, count, spacing, seed)
     x = _brought_in(shape, relaxation.run(progress))
-    _keep(path, x)
+    keep(path, {"x": x})
     return x, relaxation.iterations
 
 
@@ -131,23 +129,3 @@ def _brought_in(shape: Shape, x: Array) -> Array:
     x = x.copy()
     x[outside] = near
     return x
-
-
-def _kept(path: Path, count: int) -> Array | None:
-    try:
-        x = np.load(path)
-    except (OSError, ValueError, EOFError):
-        return None  # absent or damaged: made anew
-    return x if x.shape == (count, 3) and np.isfinite(x).all() else None
-
-
-def _keep(path: Path, x: Array) -> None:
-    """A cache only saves time, so a full or read-only disk is no reason to stop."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.tmp")
-        with open(part, "wb") as file:
-            np.save(file, x)
-        os.replace(part, path)
-    except OSError:
-        return
