@@ -13,18 +13,19 @@ from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.frames import Frame
 from pliant.geometry import Box, Capsule, Cylinder, Mesh, Plane, Quality, Shape, Sphere, Torus, sample, sample_surface
 from pliant.io.video import write_video
-from pliant.materials import Boundary, Elastic, Fluid, Material
+from pliant.materials import Air, Boundary, Elastic, Fluid, Granular, Material, WindGrid
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.scene import Body, Scene
 from pliant.simulation import Simulation, load
 from pliant.solvers.elasticity import Peer, Split
 from pliant.solvers.pressure.dfsph import DFSPH
+from pliant.solvers.pressure.iisph import IISPH
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "DFSPH", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule", "Cylinder", "Elastic", "Fluid", "Frame",
-    "Light", "Look", "Material", "Mesh", "Orbit", "Peer", "Plane", "PliantError", "Quality", "Scene", "SceneError",
-    "Shape", "Simulation", "SimulationError", "Sphere", "Split", "Torus", "load", "sample", "sample_surface",
-    "write_video",
+    "DFSPH", "IISPH", "Air", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule", "Cylinder", "Elastic",
+    "Fluid", "Frame", "Granular", "Light", "Look", "Material", "Mesh", "Orbit", "Peer", "Plane", "PliantError",
+    "Quality", "Scene", "SceneError", "Shape", "Simulation", "SimulationError", "Sphere", "Split", "Torus", "WindGrid",
+    "load", "sample", "sample_surface", "write_video",
 ]  # fmt: skip

@@ -28,6 +28,7 @@ FORMAT, VERSION = "pliant checkpoint", 1
 HEADER = "header"
 ZIP_MAGIC = b"PK\x03\x04"
 WALL = ("shift", "rotation", "velocity", "spin")
+GRAINS = ("x", "v")
 
 
 @dataclasses.dataclass
@@ -89,6 +90,8 @@ def capture(sim: Any, more: dict[str, Any] | None = None) -> Callable[[str | os.
     tree, arrays = description.describe(sim.scene)
     state = _state(sim) | {"more": more or {}}
     arrays |= {f"particles/{name}": sim.world.particles.numpy(name) for name in sim.world.particles.saved}
+    if sim.grains is not None:
+        arrays |= {f"grains/{name}": getattr(sim.grains, name).to_numpy() for name in GRAINS}
 
     def save(path: str | os.PathLike) -> None:
         header = {"format": FORMAT, "version": VERSION, "state": state, "scene": tree}
@@ -180,8 +183,17 @@ def fill(saved: Checkpoint, particles: Any) -> None:
         particles.set(name, array)
 
 
+def _restore_grains(saved: Checkpoint, grains: Any) -> None:
+    arrays = [saved.arrays.get(f"grains/{name}") for name in GRAINS]
+    if any(a is None or a.dtype != np.float32 or a.shape != (grains.n, 3) for a in arrays):
+        raise PliantError(f"{saved.path} does not hold the {grains.n:,} grains of its bodies")
+    grains.set(*arrays)
+
+
 def restore(saved: Checkpoint, sim: Any) -> None:
     """Puts everything back beside the particles."""
+    if sim.grains is not None:
+        _restore_grains(saved, sim.grains)
     state = saved.state
     sim.world.time, sim.step_count, sim.dt, sim._free_dt = (state[k] for k in ("time", "step", "dt", "free_dt"))
     sim.notes[:] = state["notes"]

@@ -31,7 +31,9 @@ def describe(scene: Scene) -> tuple[dict[str, Any], Arrays]:
 def functions(scene: Scene) -> list[str]:
     """What the scene does by functions of its script, in words."""
     moved = [f"the motion of {body.name!r}" for body in scene.bodies if body.motion is not None]
-    return moved + ["an on_step callback"] * bool(scene.callbacks)
+    air = scene.settings.air
+    blown = ["the velocity of the air"] * (air is not None and callable(air.velocity))
+    return moved + blown + ["an on_step callback"] * bool(scene.callbacks)
 
 
 def rebuild(tree: dict[str, Any], arrays: Arrays) -> Scene:
@@ -54,7 +56,8 @@ def differences(old: dict[str, Any], old_arrays: Arrays, new: dict[str, Any], ne
     names = [[entry["name"] for entry in tree["bodies"]] for tree in (old, new)]
     if names[0] != names[1]:
         return [f"its bodies were {', '.join(names[0])} and are {', '.join(names[1])}"]
-    found = _unlike("", old["settings"], new["settings"], old_arrays, new_arrays)
+    was = {key: None for key in new["settings"]} | old["settings"]  # older files lack newer keys, whose default is None
+    found = _unlike("", was, new["settings"], old_arrays, new_arrays)
     for name, was, now in zip(names[0], old["bodies"], new["bodies"], strict=True):
         compared = [key for key in BODY if key not in ("colors", "shown")]
         was, now = ({key: entry.get(key) for key in compared} for entry in (was, now))  # older files lack newer keys

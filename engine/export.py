@@ -75,7 +75,7 @@ def write_all(snapshots: Iterable[Snapshot], out: Path, formats: tuple[str, ...]
         for _ in written():
             pass
         return [out]
-    write_usd(whole, written(), fps, stage.meshes, stage.radius)
+    write_usd(whole, written(), fps, stage.meshes, stage.radii)
     return [out, whole] if each else [whole]
 
 
@@ -83,7 +83,7 @@ def export_usd(run: RunFolder, record: dict[str, Any], path: Path) -> None:
     """One USD file of a whole run."""
     stage = run.stage()
     frames = (stage.skinned(run.snapshot(entry["frame"], record)) for entry in record["frames"])
-    write_usd(path, frames, record["fps"], stage.meshes, stage.radius)
+    write_usd(path, frames, record["fps"], stage.meshes, stage.radii)
 
 
 def pick_frames(text: str, record: dict[str, Any]) -> list[int]:

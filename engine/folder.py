@@ -88,7 +88,8 @@ class RunFolder:
         if not formats:
             raise PliantError(f"{self.path} holds no particles, only {', '.join(record['formats'])}; run it again with "
                               f"--format {PARTICLE_FORMATS[0]}")  # fmt: skip
-        clouds = {body: read_cloud(self.frames / frame_file(body, index, formats[0])) for body in record["particles"]}
+        bodies = (*record["particles"], *record.get("grains", ()))
+        clouds = {body: read_cloud(self.frames / frame_file(body, index, formats[0])) for body in bodies}
         poses = {name: np.array(pose) for name, pose in entry.get("poses", {}).items()}
         return Snapshot(index, entry["time"], clouds, poses)
 
@@ -161,7 +162,7 @@ class RunFolder:
         top: list[str] = []
         with contextlib.suppress(PliantError):
             record = self.record()
-            names = [*names, *record["particles"], *record.get("walls", ())]
+            names = [*names, *record["particles"], *record.get("grains", ()), *record.get("walls", ())]
             top = [self.video.name, f"{record['scene']}.usdc", "inspect.png", "sheet.png"]
         bodies, endings = "|".join(map(re.escape, names)), "|".join(FORMATS)
         ours = re.compile(rf"frame_\d{{4,}}\.png|({bodies})(_skin)?(_\d{{4,}})?\.({endings})|particles\.pvd")

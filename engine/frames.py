@@ -1,6 +1,6 @@
 """Frames of a run: what a moment looks like, as arrays, as files for other programs, and as a picture."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,11 @@ import numpy as np
 from pliant.errors import PliantError, unknown_name
 from pliant.io import write_cloud, write_mesh, write_pvd
 from pliant.io.arrays import KNOWN_UNITS
-from pliant.io.data import Cloud, Snapshot, TriMesh
+from pliant.io.data import GRAINS, Cloud, Snapshot, TriMesh
 from pliant.io.usd import write_usd
 from pliant.render import Look, Renderer
 from pliant.skins import SkinSource, skin_sources, skinned
+from pliant.solvers.grains import GrainBody
 from pliant.stage import Stage
 
 PARTICLE_FORMATS = ("vtu", "npz", "ply", "bgeo")  # one file for each body and frame; the first is read back first
@@ -43,24 +44,34 @@ class Frame:
             own = place[first:last]
             own_id = {"id": np.arange(last - first, dtype=np.int32)}
             clouds[body] = Cloud(x[own], {name: values[own] for name, values in fields.items()} | own_id, KNOWN_UNITS)
+        if sim.grains is not None:
+            clouds |= {sim.world.names[body.number] + GRAINS: cloud for body, cloud in self._grains()}
         poses = {wall.name: wall.pose() for wall in sim.world.walls.walls if wall.motion is not None}
         snapshot = Snapshot(self.index, self.time, clouds, poses)
         return skinned(sim.canvas.skins, snapshot) if skins else snapshot
 
+    def _grains(self) -> Iterator[tuple[GrainBody, Cloud]]:
+        grains = self.sim.grains
+        x, v = grains.x.to_numpy(), grains.v.to_numpy()
+        for body in grains.bodies:
+            own, ids = slice(body.first, body.last), np.arange(body.last - body.first, dtype=np.int32)
+            yield body, Cloud(x[own].copy(), {"velocity": v[own].copy(), "id": ids}, KNOWN_UNITS)
+
     def write(self, folder: str | Path, formats: Any = USUAL, width: int = 1280, height: int = 720) -> None:
         """Writes the frame into `folder`, in any of `FORMATS`.
 
-        Particles become `<body>_0001.vtu` (npz, ply, bgeo), a vtu series is listed in `particles.pvd`, skins of elastic
-        bodies become `<body>_skin_0001.obj` (stl, ply), walls `<wall>.obj` (stl, ply), the picture `frame_0001.png`. A
-        USD file of the frame alone is `frame_0001.usdc`; one for a whole run is made by `pliant run --format usd`.
+        Particles become `<body>_0001.vtu` (npz, ply, bgeo), grains `<body>_grains_0001.vtu`, a vtu series is listed in
+        `particles.pvd`, skins of elastic bodies become `<body>_skin_0001.obj` (stl, ply), walls `<wall>.obj` (stl,
+        ply), the picture `frame_0001.png`. A USD file of the frame alone is `frame_0001.usdc`; one for a whole run is
+        made by `pliant run --format usd`.
         """
         folder, canvas, formats = Path(folder), self.sim.canvas, check_formats(formats)
         snapshot = self.snapshot(skins=bool(set(formats) & {*MESH_FORMATS, "usd"}))
         series = canvas.series.setdefault(folder.absolute(), Series())
         write_frame(folder, snapshot, formats, canvas.stage, series)
         if "usd" in formats:
-            walls, radius = canvas.stage.meshes, canvas.stage.radius
-            write_usd(folder / frame_file("frame", self.index, "usdc"), [snapshot], 1.0, walls, radius)
+            walls, radii = canvas.stage.meshes, canvas.stage.radii
+            write_usd(folder / frame_file("frame", self.index, "usdc"), [snapshot], 1.0, walls, radii)
         if "png" in formats:
             canvas.renderer(width, height).save(
                 folder / frame_file("frame", self.index, "png"), canvas.stage.picture(snapshot, aspect=width / height)

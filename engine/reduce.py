@@ -8,9 +8,9 @@ gives the same bits on any number of threads, which exact restarts rely on.
 import numpy as np
 import taichi as ti
 
-from pliant.backend import RealTable, Vectors, vec3
+from pliant.backend import ROUNDS, RealTable, Vectors, vec3
 
-BLOCKS = 256
+BLOCKS = 2 * ROUNDS  # enough that threads share them
 
 
 @ti.func

@@ -20,7 +20,7 @@ from pliant.errors import PliantError, SimulationError
 from pliant.export import export_usd
 from pliant.folder import KEPT, RunFolder
 from pliant.frames import MESH_FORMATS, PARTICLE_FORMATS, SERIES, Frame, Series, frame_file, write_frame
-from pliant.io.data import Snapshot
+from pliant.io.data import GRAINS, Snapshot
 from pliant.io.usd_types import missing_usd
 from pliant.painter import Painter
 from pliant.pictures import draw_run, film
@@ -108,15 +108,18 @@ class Run:
             if self.before.get("source_sha256") != self.record["source_sha256"]:
                 self.tell.say(f"{plan.given} has changed since the run began; it goes on with what is there now.")
         counts = {filling.body.name: len(filling.x) for filling in self.sim.fillings}
+        bodies = self.sim.grains.bodies if self.sim.grains else []
+        grains = {self.sim.world.names[body.number] + GRAINS: body.last - body.first for body in bodies}
         walls = [wall.name for wall in self.sim.world.walls.walls]
-        self.record |= {"particles": counts, "walls": walls, "formats": list(self.formats), "status": "running",
-                        "notes": list(self.sim.notes), "particle_radius": plan.scene.settings.particle_radius,
+        self.record |= {"particles": counts, "grains": grains, "walls": walls, "formats": list(self.formats),
+                        "status": "running", "notes": list(self.sim.notes),
+                        "particle_radius": plan.scene.settings.particle_radius,
                         "tolerance": getattr(plan.scene.settings.pressure, "max_density_error", None)}  # fmt: skip
-        self._check_disk(sum(counts.values()))
+        self._check_disk(sum(counts.values()) + sum(grains.values()))
         if saved is None:
             if self.folder.record_file.exists():
                 self.tell.say(f"The earlier run in {plan.folder} is replaced.")
-            self.folder.clear([*counts, *walls])
+            self.folder.clear([*counts, *grains, *walls])
             self.stage = self.sim.canvas.stage
             self.stage.save(self.folder.stage_file)
         else:
@@ -156,7 +159,8 @@ class Run:
         self.record["frames"] = old["frames"][: frame + 1]
         self.record["resumed"] = [*old.get("resumed", []), {"frame": frame, "step": saved.state["step"]}]
         self.series.entries = [(entry["time"], frame_file(body, entry["frame"], "vtu"), body)
-                               for entry in self.record["frames"] for body in old["particles"]]  # fmt: skip
+                               for entry in self.record["frames"]
+                               for body in (*old["particles"], *old.get("grains", ()))]  # fmt: skip
         self.first, self.last = frame + 1, frame
         return saved
 
@@ -198,7 +202,7 @@ class Run:
         frame = sum(BYTES.get(name, 0) for name in self.formats) * particles
         frame += BYTES_PER_PIXEL * width * height * ("png" in self.formats)
         p = self.sim.world.particles
-        state = sum(p.numpy(name).nbytes for name in p.saved)
+        state = sum(p.numpy(name).nbytes for name in p.saved) + 24 * (self.sim.grains.n if self.sim.grains else 0)
         needed, free = frame * (self.plan.frames + 1 - self.first) + state * (KEPT + 1), self.folder.free_bytes()
         self.record["disk_estimate_bytes"] = int(needed)
         if needed > free:

@@ -11,7 +11,7 @@ import numpy as np
 from pliant.backend import SHARE_OF_MEMORY, available_memory
 from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
 from pliant.geometry import METHODS, Shape, estimate_count
-from pliant.materials import Elastic, Material
+from pliant.materials import Air, Elastic, Material
 from pliant.options import Options, param, positive
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.render.colors import COLOR_MAPS
@@ -22,13 +22,14 @@ from pliant.solvers.pressure.dfsph import DFSPH
 
 BYTES_PER_PARTICLE = 1024  # neighbour lists included; measured by `pliant bench fluid`
 BYTES_PER_ELASTIC = 1024  # more for each elastic particle, its matrix apart
+BYTES_PER_GRAIN = 80  # its state twice, and a copy for a frame
 BYTES_PER_WALL_BLOCK = 35_000  # of a volume map while it is built: about two blocks of 10^3 nodes lie on the surface,
 BYTES_PER_BLOCK = 100  # and of every block of four spacings in its bounds it is asked whether it does
 FARTHEST = 1e6  # in spacings from the origin: there, positions in single precision are good to 6 % of a spacing
 FASTEST = 1e6  # [m/s]
 FILE_NAME = re.compile(r"\w[\w .+-]{0,99}")
 LONGEST_NAME = 200  # bytes: file systems allow 255, and a number and an ending come behind it
-NUMBERED = re.compile(r"(.+?)((_surface|_skin)?_\d{4,}|_surface|_skin)")  # how files of a body called so are named
+NUMBERED = re.compile(r"(.+?)((_surface|_skin|_grains)?_\d{4,}|_surface|_skin|_grains)")  # files of a body are named so
 LEAST_PERIOD = 3  # in supports: fewer, and a particle would meet two images of the same neighbour
 
 
@@ -40,6 +41,7 @@ class Settings(Options):
                            high=1e6)  # fmt: skip
     pressure: Any = param(DFSPH(), "pressure solver", kind="any")
     elasticity: Any = param(Split(), "solver of elastic solids", kind="any")
+    air: Any = param(None, "the air, which drags on what flows: pl.Air(...); None leaves it out", kind="any")
     dt: Any = positive(None, "fixed time step; None adapts it to the CFL condition", "s", high=1.0, optional=True)
     cfl: float = positive(0.4, "share of a particle diameter that the fastest particle moves in a step", "1", high=1.0,
                           source="Monaghan 1992")  # fmt: skip
@@ -60,6 +62,10 @@ class Settings(Options):
             found.append(f"Scene: elasticity must be a solver such as pl.Split(), got {self.elasticity!r}")
         else:
             found += self.elasticity.problems()
+        if isinstance(self.air, Air):
+            found += self.air.problems()
+        elif self.air is not None:
+            found.append(f"Scene: air must be a pl.Air(...) or None, got {self.air!r}")
         if not found and self.dt is not None and self.dt > self.elasticity.step(self) * (1 + 1e-6):
             found.append(f"Scene: dt must not exceed dt_elastic, got {self.dt!r} and {self.elasticity.dt_elastic!r}")
         if not found and self.min_dt > self.max_dt:
@@ -269,7 +275,7 @@ class Scene:
         found += self._picture_problems()
         if all(isinstance(body.material, Material) and not body.material.sampled for body in self.bodies):
             found.append("the scene has no particles; add a body such as scene.add(pl.Box(...), pl.Fluid())")
-        return found or self._size_problems()
+        return found or self._wind_problems() + self._size_problems()
 
     def spacing_of(self, body: Body) -> float:
         """Distance of the particles of a body at rest [m]."""
@@ -308,6 +314,18 @@ class Scene:
         matches = [(name, NUMBERED.fullmatch(name)) for name in sorted(names)]
         return [f"{name}: its files would get the names of those of {match[1]!r}; choose another name"
                 for name, match in matches if match and match[1] in names]  # fmt: skip
+
+    def _wind_problems(self) -> list[str]:
+        """What is wrong with a wind that is a function, where the bodies are."""
+        air = self.settings.air
+        if air is None or not callable(air.velocity):
+            return []
+        middles = [body.shape.bounds().mean(axis=0) for body in self.bodies if body.material.sampled]
+        try:
+            air.blowing(np.array(middles), 0.0)
+        except SimulationError as error:
+            return [str(error)]
+        return []
 
     def _picture_problems(self) -> list[str]:
         """What is wrong with camera, lights and look."""
@@ -351,6 +369,7 @@ class Scene:
             a, b, c = np.ptp(body.shape.bounds(), axis=0) / block + 1
             if body.material.sampled:
                 each = BYTES_PER_PARTICLE + BYTES_PER_ELASTIC * isinstance(body.material, Elastic)
+                each += BYTES_PER_GRAIN * getattr(body.material, "grains", 0)
                 total += each * _count(body, spacing * self.spacing_of(body) / self.spacing)
             elif np.isfinite(a):
                 total += BYTES_PER_BLOCK * a * b * c + BYTES_PER_WALL_BLOCK * 2 * (a * b + b * c + c * a)

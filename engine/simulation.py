@@ -26,6 +26,7 @@ from pliant.solvers.elasticity.base import Elasticity
 from pliant.solvers.force import wanted_forces
 from pliant.solvers.prescribed import Prescribed
 from pliant.solvers.step import Step
+from pliant.sowing import make_grains
 from pliant.stats import Stats
 from pliant.views import BodyView, WallView
 from pliant.walls import FIELDS as WALL_FIELDS
@@ -57,12 +58,12 @@ class Simulation:
         walls = [assembly.build_wall(b, scene.spacing, w) for b in scene.bodies if not b.material.sampled]
         materials = tuple(filling.body.material for filling in self.fillings)
         forces = wanted_forces(materials, settings)
-        fields = [*WALL_FIELDS, *settings.pressure.fields(), *(f for force in forces for f in force.fields)]
+        fields = [*WALL_FIELDS, *settings.pressure.fields(materials), *(f for force in forces for f in force.fields)]
         particles = Particles(sum(len(f.x) for f in self.fillings), fields)
         self.world = World(
             particles,
             Neighbors(particles, w, scene.spacing, tuple(settings.periodic)),
-            Walls(particles, walls, scene.spacing, wall_profile(w)),
+            Walls(particles, walls, scene.spacing, wall_profile(w), [m.roughness for m in materials]),
             scene.spacing, np.asarray(settings.gravity, dtype=float), materials,
             tuple(filling.body.name for filling in self.fillings),
             tuple(scene.spacing_of(filling.body) for filling in self.fillings),
@@ -75,7 +76,10 @@ class Simulation:
         else:
             checkpoint.fill(saved, particles)
         self.prescribed = Prescribed(self.world, [f.body.motion for f in self.fillings], self._pivots())
-        self._step = Step(self.world, settings.pressure.solver(self.world), [f(self.world, settings) for f in forces])
+        solids = [b for b in scene.bodies if not b.material.sampled]
+        self.grains = make_grains(self.world, self.fillings, solids, sown=saved is None)
+        self._step = Step(self.world, settings.pressure.solver(self.world), [f(self.world, settings) for f in forces],
+                          self.grains)  # fmt: skip
         self.notes += [note for force in self._step.forces for note in force.notes]
         self._extent = Extent()
         self._good = particles.copies()
@@ -208,13 +212,14 @@ class Simulation:
         self._good_places = [(wall.shift, wall.rotation) for wall in self.world.walls.walls]
 
     def _speed_limit(self) -> float:
-        """Speeds that nothing can explain: not a fall (so far, or through the whole scene), the walls, or the speeds
-        that particles were given or are led at."""
+        """Speeds that nothing can explain: not a fall (so far, or through the whole scene), the walls, the wind, or the
+        speeds that particles were given or are led at."""
         g, size = float(np.linalg.norm(self.world.gravity)), float(np.linalg.norm(self._high - self._low))
         fall = max(math.sqrt(2 * g * size), g * self.time)
         led = self._speed if self.prescribed.active else 0.0
         slowest = SHORTEST * self.scene.spacing / self.scene.settings.min_dt
-        return max(EXPLOSION * (fall + self.world.walls.speed + self._given_speed + led), slowest)
+        blown = sum(force.speed for force in self._step.forces)
+        return max(EXPLOSION * (fall + blown + self.world.walls.speed + self._given_speed + led), slowest)
 
     def _broken(self, limit: float) -> np.ndarray:
         """Which particles are nowhere, or faster than the limit."""
@@ -242,6 +247,8 @@ class Simulation:
                 getattr(p, name).copy_from(copy)
         else:
             p.reorder_from(order, self._good)
+            if self.grains is not None:
+                self.grains.undo()
         for wall, (shift, rotation) in zip(self.world.walls.walls, self._good_places, strict=True):
             wall.shift, wall.rotation = shift, rotation
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pliant.errors import PliantError
-from pliant.io.data import Snapshot, TriMesh
+from pliant.io.data import GRAINS, Snapshot, TriMesh
 from pliant.io.files import atomic_write
 from pliant.materials import Fluid
 from pliant.render.camera import Camera, CameraPath, Orbit, View
@@ -28,6 +28,7 @@ OPAQUE = (0.93, 0.55, 0.25)  # colour of obstacles
 WET = 0.95  # share of the particles that must be inside a container for their surface to be cut at its walls
 MOST_PLANES = 200  # of a container: beyond (spheres, scans), a surface that bulges by a hair is the lesser evil
 TYPICAL = 0.6  # share of the speed of a free fall through the scene that most of a scene stays below
+USUAL_COLORS = "water"  # the colour map of a body that was added without one
 FORMAT, VERSION = "pliant stage", 1
 _VIEWS = {"Camera": Camera, "Orbit": Orbit}
 
@@ -63,12 +64,14 @@ class StageWall:
 
 @dataclasses.dataclass
 class StageBody:
-    """A body of particles: the colour map it is drawn in, the radius of its particles [m], whether it is a fluid."""
+    """A body of particles, or its grains: the colour map it is drawn in, the radius of its particles [m], whether it is
+    a fluid."""
 
     name: str
     colors: str
     radius: float
     fluid: bool = True
+    grains: bool = False
 
 
 @dataclasses.dataclass
@@ -102,6 +105,8 @@ class Stage:
         fall = float(np.sqrt(2 * np.linalg.norm(sim.world.gravity) * np.ptp(extent[:, 1])))
         filled = [f.body for f in sim.fillings]
         bodies = [StageBody(b.name, b.colors, scene.spacing_of(b) / 2, isinstance(b.material, Fluid)) for b in filled]
+        bodies += [StageBody(f.body.name + GRAINS, _grain_colors(f.body.colors), g.radius, fluid=False, grains=True)
+                   for g in (sim.grains.bodies if sim.grains else ()) for f in [sim.fillings[g.number]]]  # fmt: skip
         lights = getattr(scene, "lights", None)
         lights = (lights,) if isinstance(lights, Light) else lights
         return cls(walls, bodies, extent, TYPICAL * fall or 1.0, scene.camera, tuple(lights) if lights else None,
@@ -113,9 +118,9 @@ class Stage:
         return {wall.name: wall.mesh for wall in self.walls}
 
     @property
-    def radius(self) -> float:
-        """Of the smallest particles [m]."""
-        return min(body.radius for body in self.bodies)
+    def radii(self) -> dict[str, float]:
+        """Of the particles of each body, and of its grains [m]."""
+        return {body.name: body.radius for body in self.bodies}
 
     def skinned(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with the skins of its bodies among its meshes."""
@@ -195,6 +200,11 @@ class Stage:
             _view(header["camera"]), None if lights is None else tuple(_light(light) for light in lights),
             None if look is None else Look(**look), skins,
         )  # fmt: skip
+
+
+def _grain_colors(name: str) -> str:
+    """The colour map of grains: sand unless another was asked for."""
+    return "sand" if name == USUAL_COLORS else name
 
 
 def _plain(values: dict) -> dict:

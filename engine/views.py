@@ -43,11 +43,14 @@ class BodyView:
             raise PliantError(f"{self._name}.{field} needs numbers of shape {shape}, got {given}") from None
         if not (np.abs(wanted) <= np.finfo(np.float32).max).all():
             raise PliantError(f"{self._name}.{field} needs finite numbers in single precision, got NaN or infinity")
+        change, before = wanted - everything[self._slice], self.x
         everything[self._slice] = wanted
         particles.set_by_id(field, everything)
         if field == "v" and self._sim.elasticity is not None:
             self._sim.elasticity.start_anew(self._slice)
         self._sim.measure()
+        if self._sim.grains is not None:
+            self._sim.grains.follow(self._sim.world.names.index(self._name), before, field, change)
 
     @property
     def x(self) -> np.ndarray:
@@ -87,6 +90,13 @@ class BodyView:
     def pressure(self) -> np.ndarray:
         """Pressures of the last step (n,) [Pa]."""
         return self._read("p")
+
+    @property
+    def grains(self) -> np.ndarray:
+        """Positions of its grains (n, 3) [m], always in the same order; none unless it is `Granular(grains=...)`."""
+        grains = self._sim.grains
+        own = [b for b in grains.bodies if self._sim.world.names[b.number] == self._name] if grains else []
+        return grains.x.to_numpy()[own[0].first : own[0].last] if own else np.zeros((0, 3), np.float32)
 
 
     # --- elastic bodies ---------------------------------------------------------------------------------

@@ -1,12 +1,12 @@
 """Walls in motion: what particles feel of them each step, and the rule that none ever passes one."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Reals, RealTable, Vectors, upload, vec3
+from pliant.backend import Ints, Reals, RealTable, Vectors, upload, vec3
 from pliant.boundary import REACH, VolumeMap, profile
 from pliant.distances import FAR, Blocks, Directory, sample
 from pliant.particles import Field, Particles
@@ -22,6 +22,8 @@ FIELDS = (
     Field("wall_drag", "real", "1/m^2", "viscous drag on no-slip walls, per kinematic viscosity"),
     Field("wall_friction", "real", "1", "Coulomb coefficient of the walls in reach"),
     Field("wall_velocity", "vector", "m/s", "velocity of the walls in reach"),
+    Field("wall_distance", "real", "m", "distance of the nearest wall, if it is in reach"),
+    Field("wall_normal", "vector", "1", "direction away from it"),
 )
 
 
@@ -56,13 +58,13 @@ def side_at(k: ti.i32, x: vec3, flat: ti.template(), pose: ti.template(), planes
 @ti.kernel
 def _feel(n: ti.i32, x: Vectors, first: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors, planes: Vectors,
           cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks, table: RealTable,
-          rubbing: ti.f32, no_slip: ti.f32, density: Reals, gradient: Vectors, flux: Reals, drag: Reals,
-          friction: Reals, moving: Vectors):  # fmt: skip
+          body: Ints, rubbing: Reals, no_slip: ti.f32, density: Reals, gradient: Vectors, flux: Reals, drag: Reals,
+          friction: Reals, moving: Vectors, nearest: Reals, normal: Vectors):  # fmt: skip
     """Adds one wall. Friction and velocity of several walls are averaged by the push of each."""
     for i in range(n):
         if first == 1:
             density[i], flux[i], drag[i], friction[i] = 0.0, 0.0, 0.0, 0.0
-            gradient[i], moving[i] = vec3(0.0), vec3(0.0)
+            gradient[i], moving[i], normal[i], nearest[i] = vec3(0.0), vec3(0.0), vec3(0.0), REACH * spacing
         R, arm = rotation(pose), x[i] - pose[PLACE]
         local = R.transpose() @ arm + pose[PIVOT]
         for k in range(sides):
@@ -71,8 +73,10 @@ def _feel(n: ti.i32, x: Vectors, first: ti.i32, flat: ti.template(), sides: ti.i
                 beta, slope = profile(distance / spacing, table)
                 g = slope / spacing * (R @ outward)
                 speed = pose[VELOCITY] + pose[SPIN].cross(arm)
+                if distance < nearest[i]:
+                    nearest[i], normal[i] = distance, (R @ outward).normalized()
                 share = g.norm() / ti.max(g.norm() + gradient[i].norm(), 1e-12)
-                friction[i] += share * (rubbing - friction[i])
+                friction[i] += share * (rubbing[body[i]] - friction[i])
                 moving[i] += share * (speed - moving[i])
                 # the shear (v - v_wall) / phi acts on the particle's share of wall, which is 1 / d per volume at d / 2
                 wall = slope / table[0, 1] * outward.norm() / spacing
@@ -86,7 +90,9 @@ def _feel(n: ti.i32, x: Vectors, first: ti.i32, flat: ti.template(), sides: ti.i
 @ti.kernel
 def _keep_out(n: ti.i32, x: Vectors, v: Vectors, mobility: Reals, flat: ti.template(), sides: ti.i32, pose: Vectors,
               planes: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory,
-              spline: Blocks):  # fmt: skip
+              spline: Blocks, body: Ints, rubbing: Reals):  # fmt: skip
+    """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
+    it slides."""
     for i in range(n):
         if mobility[i] > 0.0:
             R = rotation(pose)
@@ -97,7 +103,11 @@ def _keep_out(n: ti.i32, x: Vectors, v: Vectors, mobility: Reals, flat: ti.templ
                 if distance < CLEARANCE * spacing and outward.norm() > 0.0:
                     out = (R @ outward).normalized()
                     x[i] += (CLEARANCE * spacing - distance) * out
-                    v[i] -= ti.min((v[i] - pose[VELOCITY] - pose[SPIN].cross(arm)).dot(out), 0.0) * out
+                    slip = v[i] - pose[VELOCITY] - pose[SPIN].cross(arm)
+                    stop = ti.min(slip.dot(out), 0.0)
+                    slip -= slip.dot(out) * out
+                    cut = ti.min(-rubbing[body[i]] * stop / ti.max(slip.norm(), 1e-12), 1.0)
+                    v[i] -= stop * out + cut * slip
 
 
 @dataclasses.dataclass
@@ -110,7 +120,7 @@ class Wall:
     name: str
     map: VolumeMap | None
     planes: np.ndarray | None  # (k, 2, 3): a point and the outward normal of each half-space the wall consists of
-    friction: float
+    friction: float | None  # None: as rough as what touches it
     no_slip: bool
     pivot: np.ndarray
     motion: Callable[[float], object] | None = None
@@ -163,12 +173,17 @@ def rigid_velocity(value: object) -> tuple[np.ndarray, np.ndarray]:
 class Walls:
     """All walls of a scene, and the kernels that let particles feel them."""
 
-    def __init__(self, particles: Particles, walls: list[Wall], spacing: float, table: np.ndarray):
+    def __init__(self, particles: Particles, walls: list[Wall], spacing: float, table: np.ndarray,
+                 roughness: Sequence[float]):  # fmt: skip
+        """`roughness` is the Coulomb coefficient of each body on walls that have none of their own."""
         self.particles, self.walls, self.spacing = particles, walls, spacing
         self.table = ti.ndarray(ti.f32, table.shape)
         self.table.from_numpy(table.astype(np.float32))
         self._told: dict[str, np.ndarray] = {}
         self._maps = [self._map_arguments(wall) for wall in walls]
+        coefficients = [[r if wall.friction is None else wall.friction for r in roughness] for wall in walls]
+        self._rubbing = [upload(np.array(row), ti.f32) for row in coefficients]
+        self.rough = bool(np.any(coefficients))
 
     def _map_arguments(self, wall: Wall) -> tuple:
         d, pose = self.spacing, ti.ndarray(vec3, POSE)
@@ -195,8 +210,9 @@ class Walls:
         for k, (wall, arguments) in enumerate(zip(self.walls, self._maps, strict=True)):
             wall.set_velocity(t)
             self._place(wall, arguments[2])
-            _feel(p.n, p.x, int(k == 0), *arguments, self.table, wall.friction, float(wall.no_slip), p.wall_density,
-                  p.wall_gradient, p.wall_flux, p.wall_drag, p.wall_friction, p.wall_velocity)  # fmt: skip
+            _feel(p.n, p.x, int(k == 0), *arguments, self.table, p.body, self._rubbing[k], float(wall.no_slip),
+                  p.wall_density, p.wall_gradient, p.wall_flux, p.wall_drag, p.wall_friction, p.wall_velocity,
+                  p.wall_distance, p.wall_normal)  # fmt: skip
 
     def advance(self, dt: float) -> None:
         """Moves the walls, then puts back any particle that came closer than CLEARANCE."""
@@ -204,13 +220,9 @@ class Walls:
         for wall in self.walls:
             wall.advance(dt)
         for _ in range(KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1):
-            for wall, arguments in zip(self.walls, self._maps, strict=True):
+            for wall, arguments, rubbing in zip(self.walls, self._maps, self._rubbing, strict=True):
                 self._place(wall, arguments[2])
-                _keep_out(p.n, p.x, p.v, p.mobility, *arguments)
-
-    @property
-    def rough(self) -> bool:
-        return any(wall.friction > 0.0 for wall in self.walls)
+                _keep_out(p.n, p.x, p.v, p.mobility, *arguments, p.body, rubbing)
 
     @property
     def speed(self) -> float:

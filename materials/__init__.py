@@ -1,8 +1,10 @@
 """Materials: parameters and law, one small file each."""
 
+from pliant.materials.air import Air, WindGrid
 from pliant.materials.boundary import Boundary
 from pliant.materials.elastic import Elastic
 from pliant.materials.fluid import Fluid
+from pliant.materials.granular import Granular
 from pliant.materials.material import Material
 
-__all__ = ["Boundary", "Elastic", "Fluid", "Material"]
+__all__ = ["Air", "Boundary", "Elastic", "Fluid", "Granular", "Material", "WindGrid"]

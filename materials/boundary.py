@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from pliant.materials.material import Material
-from pliant.options import nonnegative, param
+from pliant.options import param
 
 
 class Boundary(Material):
@@ -12,5 +12,7 @@ class Boundary(Material):
     sampled: ClassVar[bool] = False
 
     inside_out: bool = param(False, "the wall is everything outside the shape")
-    friction: float = nonnegative(0.0, "Coulomb coefficient between particles and wall", "1", high=100.0)
+    friction: float | None = param(None, "Coulomb coefficient between particles and wall; None is as rough to sand as "
+                                   "its own grains, and smooth to all else", "1", low=0.0, high=100.0,
+                                   optional=True)  # fmt: skip
     no_slip: bool = param(True, "viscous fluids stick to the wall; False lets them slide")

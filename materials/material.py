@@ -11,3 +11,8 @@ class Material(Options):
 
     sampled: ClassVar[bool] = True
     flows: ClassVar[bool] = True
+
+    @property
+    def roughness(self) -> float:
+        """Coulomb coefficient against walls that have none of their own."""
+        return 0.0

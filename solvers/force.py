@@ -22,6 +22,7 @@ class Force:
     rank: ClassVar[int] = 0  # forces act in ascending rank
     fields: ClassVar[tuple[Field, ...]] = ()
     feels_pressure: ClassVar[bool] = False  # acts once the pressure of the last step has, in answer to it
+    speed: float = 0.0  # [m/s] that it may give to particles by itself, however long it acts
 
     def __init_subclass__(cls) -> None:
         FORCES.append(cls)

@@ -11,6 +11,7 @@ import taichi as ti
 from pliant.backend import Reals, Vectors, sync
 from pliant.neighbors import INVERSE_LENGTH, LENGTH
 from pliant.solvers.force import Force
+from pliant.solvers.grains import Grains
 from pliant.solvers.pressure.base import Outcome
 from pliant.world import World
 
@@ -40,8 +41,8 @@ def _advance(n: ti.i32, dt: ti.f32, period: Vectors, v: Vectors, shift: Vectors,
 class Step:
     """One step of the whole scene. Keeps what `sim.stats` reports: seconds by stage and how the solves ended."""
 
-    def __init__(self, world: World, pressure: Any, forces: list[Force]):
-        self.world, self.pressure, self.forces = world, pressure, forces
+    def __init__(self, world: World, pressure: Any, forces: list[Force], grains: Grains | None = None):
+        self.world, self.pressure, self.forces, self.grains = world, pressure, forces, grains
         self.seconds: dict[str, float] = {}
         self.numbers: dict[str, float] = {}
         self.density: Outcome | None = None
@@ -67,10 +68,13 @@ class Step:
         with self.stage("density"):
             self.density = self.pressure.remove_compression()
         with self.stage("advance"):
-            if world.walls.rough:
+            if world.walls.rough and not self.pressure.friction:
                 _rub(p.n, dt, p.p, self.pressure.ease, p.wall_friction, p.wall_gradient, p.wall_velocity, p.v)
             _advance(p.n, dt, world.neighbors.period, p.v, p.shift, p.x)
             world.walls.advance(dt)
+        if self.grains is not None:
+            with self.stage("grains"):
+                self.grains.advance(dt, low, high)
 
     def act(self, dt: float, feeling_pressure: bool) -> None:
         """Forces that come before the guess of the pressure, or after it."""

@@ -15,8 +15,9 @@ from pliant.sources import find_scene, scene_names
 
 LOW = {"bunny_moving": {"radius": 0.06}, "cantilever_alpha": {"radius": 0.025}, "dam_break": {"radius": 0.05},
        "double_dam_break": {"radius": 0.06}, "falling_bodies_in_water": {"radius": 0.03}, "honey": {},
-       "moving_wall": {"radius": 0.05}, "randomized_walrus": {"radius": 0.08}, "squeezed_stack": {"radius": 0.018},
-       "still_water": {"radius": 0.06}, "twisted_beam": {"radius": 0.06, "turns": 1.0, "seconds": 0.012},
+       "moving_wall": {"radius": 0.05}, "randomized_walrus": {"radius": 0.08}, "sandstorm": {"radius": 0.025},
+       "squeezed_stack": {"radius": 0.018}, "still_water": {"radius": 0.06},
+       "twisted_beam": {"radius": 0.06, "turns": 1.0, "seconds": 0.012},
        "wobbling_armadillo": {"radius": 0.05, "sampling": "fitted"}}  # fmt: skip
 
 

@@ -17,6 +17,7 @@ LOW = {  # options of build(), and seconds after which check() holds
     "honey": ({"radius": 0.006}, 0.5),
     "moving_wall": ({"radius": 0.05}, 2.5),
     "randomized_walrus": ({"radius": 0.07, "dt": 4e-3}, 2.4),
+    "sandstorm": ({"radius": 0.018}, 0.8),
     "squeezed_stack": ({"radius": 0.015, "dt": 3e-3}, 1.7),
     "still_water": ({"radius": 0.03}, 3.0),
     "twisted_beam": ({"radius": 0.05, "turns": 2.0, "seconds": 0.2}, 0.6),

@@ -58,7 +58,7 @@ class Probe:
 
     def __call__(self, points):
         """Effective distance [m], its gradient and the velocity of the wall."""
-        walls = Walls(Particles(1, FIELDS), [self.wall], D, wall_profile(W))
+        walls = Walls(Particles(1, FIELDS), [self.wall], D, wall_profile(W), [0.0])
         walls._place(self.wall, walls._maps[0][2])
         n = len(points)
         out = ti.ndarray(ti.f32, n), ti.ndarray(vec3, n), ti.ndarray(vec3, n)
@@ -69,7 +69,7 @@ class Probe:
         """Density ratio and gradient that particles at these points feel."""
         p = Particles(len(points), FIELDS)
         p.set("x", points)
-        Walls(p, [self.wall], D, wall_profile(W)).feel(0.0)
+        Walls(p, [self.wall], D, wall_profile(W), [0.0]).feel(0.0)
         return p.numpy("wall_density"), p.numpy("wall_gradient")
 
 

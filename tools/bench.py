@@ -4,7 +4,7 @@
 fresh processes, so that whatever else the machine does meets both sides alike. `scaling` runs ours at a
 fixed number of iterations and compares the time per particle. `output` measures what files and pictures cost,
 `elastic` the solvers of elastic bodies, `sampling` the filling of meshes with particles,
-`skin` the surfaces that follow elastic bodies.
+`skin` the surfaces that follow elastic bodies, `granular` sand and its grains.
 """
 
 import argparse
@@ -32,8 +32,9 @@ from pliant.tools.peer import Load
 # Particles along x, y and z of the block of water.
 BLOCKS = {"2k": (12, 14, 12), "10k": (20, 25, 20), "50k": (32, 40, 39), "100k": (40, 50, 50), "200k": (50, 64, 62),
           "500k": (68, 86, 86)}  # fmt: skip
-OTHERS = ("output", "elastic", "sampling", "skin")  # each in a file of its own
+OTHERS = ("output", "elastic", "sampling", "skin", "granular")  # each in a file of its own
 MODES = ("fluid", "scaling", *OTHERS)
+SOLVERS = ("DFSPH", "IISPH")
 SOLVES = ("density", "divergence")
 STAGES = ("neighbours", "boundaries", "pressure", "density")
 SCALING_ITERATIONS = 8
@@ -61,6 +62,7 @@ class Spec:
     spacing: float = 0.05  # [m]
     cfl: float = 0.4
     max_dt: float = 5e-3  # [s]
+    solver: str = "DFSPH"  # or IISPH
     born: float = 0.0  # when the process was started [s since the epoch]
 
 
@@ -70,11 +72,14 @@ def dam_break(spec: Spec) -> Any:
 
     length, height, width = (k * spec.spacing for k in spec.block)
     fixed = spec.iterations
-    pressure = pl.DFSPH(
-        max_density_error=LOOSEST if fixed else spec.error,
-        max_divergence_error=UNREACHABLE if fixed else spec.divergence_error,
-        min_iterations=fixed or spec.min_iterations, max_iterations=fixed or spec.max_iterations,
-    )  # fmt: skip
+    counts = dict(min_iterations=fixed or spec.min_iterations, max_iterations=fixed or spec.max_iterations)
+    pressure: Any
+    if spec.solver == "IISPH":
+        pressure = pl.IISPH(max_density_error=UNREACHABLE if fixed else spec.error, **counts)
+    else:
+        divergence = UNREACHABLE if fixed else spec.divergence_error
+        pressure = pl.DFSPH(max_density_error=LOOSEST if fixed else spec.error, max_divergence_error=divergence,
+                            **counts)  # fmt: skip
     scene = pl.Scene(particle_radius=spec.spacing / 2, pressure=pressure, cfl=spec.cfl, max_dt=spec.max_dt)
     tank = (3 * length, 2 * height, width)
     scene.add(pl.Box(size=tank, center=tuple(s / 2 for s in tank)), pl.Boundary(inside_out=True), name="tank")
@@ -141,9 +146,10 @@ def resident_bytes() -> float:
         return math.nan
 
 
-def run_child(command: list[str], spec: Spec, environment: dict[str, str]) -> dict[str, Any]:
+def run_child(command: list[str], spec: Any, environment: dict[str, str]) -> dict[str, Any]:
     """Runs one measurement in a process of its own and reads the JSON object on its last line."""
-    asked = json.dumps(dataclasses.asdict(dataclasses.replace(spec, born=time.time())))
+    born = {"born": time.time()} if hasattr(spec, "born") else {}
+    asked = json.dumps(dataclasses.asdict(spec) | born)
     done = subprocess.run([*command, asked], capture_output=True, text=True, env=environment, check=False)
     answers = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not answers:
@@ -284,6 +290,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="pliant bench", description=__doc__.split("\n\n")[1])
     parser.add_argument("mode", nargs="?", choices=MODES, default="fluid")
     parser.add_argument("--sizes", default="10k,50k,100k,200k,500k", help=f"some of {', '.join(BLOCKS)}")
+    parser.add_argument("--solver", choices=SOLVERS, default="DFSPH", help="pressure solver of both sides (DFSPH)")
     parser.add_argument("--steps", type=int, default=60, help="measured steps (60)")
     parser.add_argument("--warm", type=int, default=10, help="steps before them (10)")
     parser.add_argument("--error", type=float, default=1e-3, help="mean density error of both solvers (1e-3)")
@@ -319,7 +326,8 @@ def bench(options: argparse.Namespace) -> None:
     count = options.iterations or (SCALING_ITERATIONS if scaling else None)
     results = []
     for size in sorted(options.sizes, key=lambda size: math.prod(BLOCKS[size])):
-        spec = Spec(BLOCKS[size], options.steps, options.warm, options.error, count)
+        spec = Spec(BLOCKS[size], options.steps, options.warm, options.error, count,
+                    solver=options.solver)  # fmt: skip
         results.append({"size": size, **compare(spec, options.rounds, options.threads, peer)})
     show(results, (scaling_table, growth) if scaling else (time_table, work_table), options)
 
@@ -358,7 +366,7 @@ def command(argv: list[str], child: Callable[[dict[str, Any]], Any], work: Calla
 
 
 def main(argv: list[str]) -> int:
-    """`pliant bench [fluid | scaling | output | elastic | sampling | skin] [options]`; returns the exit status."""
+    """`pliant bench [one of MODES] [options]`; returns the exit status."""
     if argv and argv[0] in OTHERS:
         return importlib.import_module(f"pliant.tools.bench_{argv[0]}").main(argv[1:])
     return command(argv, lambda given: measure(Spec(**given | {"block": tuple(given["block"])})),

@@ -21,13 +21,14 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-DFSPH, VOLUME_MAPS, CFL = 4, 2, 1  # numbers of simulationMethod, boundaryHandlingMethod, cflMethod
+METHODS = {"IISPH": 3, "DFSPH": 4}  # numbers of simulationMethod
+VOLUME_MAPS, CFL = 2, 1  # numbers of boundaryHandlingMethod, cflMethod
 CFL_UNIT = 0.4  # what cflFactor is multiplied by
 MAP_RESOLUTION = (40, 30, 20)
 LEAST_TOLERANCE = 1e-6  # percent; the smallest it takes
 STAGES = {"total": "SimStep", "neighbours": "neighborhood_search", "boundaries": "computeVolumeAndBoundaryX",
           "divergence": "divergenceSolve", "pressure": "pressureSolve"}  # fmt: skip
-COUNTS = {"density": "DFSPH - iterations", "divergence": "DFSPH - iterationsV"}
+COUNTS = {"density": "{} - iterations", "divergence": "{} - iterationsV"}  # of the solver
 CUBE = "\n".join(
     [f"v {x} {y} {z}" for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)]
     + [f"f {a} {b} {c}\nf {a} {c} {d}" for a, b, c, d in ((1, 2, 4, 3), (5, 7, 8, 6), (1, 5, 6, 2), (3, 4, 8, 7),
@@ -36,10 +37,11 @@ CUBE = "\n".join(
 
 
 def configuration(spec: dict[str, Any]) -> dict[str, Any]:
-    """Settings of the scene file: DFSPH, volume maps, and the CFL condition of Pliant's run."""
+    """Settings of the scene file: the solver, volume maps, and the CFL condition of Pliant's run."""
     return {
         "particleRadius": spec["spacing"] / 2, "gravitation": [0, -9.81, 0], "enableZSort": True,
-        "simulationMethod": DFSPH, "boundaryHandlingMethod": VOLUME_MAPS, "numberOfStepsPerRenderUpdate": 1,
+        "simulationMethod": METHODS[spec["solver"]], "boundaryHandlingMethod": VOLUME_MAPS,
+        "numberOfStepsPerRenderUpdate": 1,
         "timeStepSize": spec["max_dt"], "cflMethod": CFL, "cflFactor": spec["cfl"] / CFL_UNIT,
         "cflMinTimeStepSize": 1e-6, "cflMaxTimeStepSize": spec["max_dt"],
     }  # fmt: skip
@@ -48,13 +50,16 @@ def configuration(spec: dict[str, Any]) -> dict[str, Any]:
 def set_solver(solver: Any, spec: dict[str, Any]) -> None:
     """Tolerances and bounds on iterations as in Pliant, or a fixed number of iterations; read back to be sure."""
     fixed, most = spec["iterations"], spec["iterations"] or spec["max_iterations"]
-    divergence = LEAST_TOLERANCE if fixed else 100 * spec["divergence_error"]
-    for parameter, value in ((solver.MAX_ERROR, 100 * spec["error"]), (solver.MAX_ERROR_V, divergence)):
+    errors, counts = {"MAX_ERROR": spec["error"]}, {"MIN_ITERATIONS": fixed or spec["min_iterations"],
+                                                    "MAX_ITERATIONS": most}  # fmt: skip
+    if spec["solver"] == "DFSPH":
+        errors["MAX_ERROR_V"], counts["MAX_ITERATIONS_V"] = spec["divergence_error"], most
+    for name, error in errors.items():
+        parameter, value = getattr(solver, name), LEAST_TOLERANCE if fixed else 100 * error
         solver.setValueFloat(parameter, value)
         assert abs(solver.getValueFloat(parameter) / value - 1) < 1e-3, solver.getName(parameter)
-    least = fixed or spec["min_iterations"]
-    for parameter, count in ((solver.MIN_ITERATIONS, least), (solver.MAX_ITERATIONS, most),
-                             (solver.MAX_ITERATIONS_V, most)):  # fmt: skip
+    for name, count in counts.items():
+        parameter = getattr(solver, name)
         solver.setValueUInt(parameter, count)
         assert solver.getValueUInt(parameter) == count, solver.getName(parameter)
 
@@ -147,7 +152,7 @@ def run(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {
         "particles": model.numActiveParticles(), "ms": {k: median(v) for k, v in milliseconds.items()},
         "ms_mean": fmean(milliseconds["total"]), "startup": recorder.first - spec["born"],
-        "iterations": {k: fmean(recorder.of(name)) for k, name in COUNTS.items()},
+        "iterations": {k: fmean(recorder.of(name.format(spec["solver"]))) for k, name in COUNTS.items()},
         "compression": float(np.maximum(density / model.getDensity0() - 1, 0).mean()),
         "cores": cores, "time": engine.TimeManager.getCurrent().getTime(),
     }  # fmt: skip

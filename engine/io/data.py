@@ -25,10 +25,14 @@ class TriMesh:
     units: dict[str, str] = field(default_factory=dict)
 
 
+GRAINS = "_grains"  # behind a body's name: what the cloud of its grains is called
+
+
 @dataclass
 class Snapshot:
-    """One frame. `poses` holds, for each wall that moves, the (4, 4) matrix that takes it from where it was built to
-    where it is now; `meshes` are the surfaces that deform."""
+    """One frame. `clouds` are the bodies of particles and, as `<body>_grains`, the grains of granular ones. `poses`
+    holds, for each wall that moves, the (4, 4) matrix that takes it from where it was built to where it is now;
+    `meshes` are the surfaces that deform."""
 
     index: int
     time: float  # [s]

@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from pliant.io.usd_types import (
     storage,
 )
 
+Radius: TypeAlias = "float | Mapping[str, float] | None"
+
 _FLUSH_BYTES = 1 << 26  # samples held in memory before they go to disk; each flush also rewrites the table of samples
 
 
@@ -43,12 +45,12 @@ def write_usd(
     snapshots: Iterable[Snapshot],
     fps: float,
     walls: Mapping[str, TriMesh] | None = None,
-    radius: float | None = None,
+    radius: Radius = None,
 ) -> None:
     """Writes `snapshots`, which may come one by one from a running simulation, with the `walls` as they were built.
 
-    `fps` [1/s] is how fast other programs play the frames; `radius` [m] is that of the particles (their fields `radius`
-    go before it). The file appears once it is whole.
+    `fps` [1/s] is how fast other programs play the frames; `radius` [m] is that of the particles, of all or by body
+    (their fields `radius` go before it). The file appears once it is whole.
     """
     with usd_writer(path, fps, walls, radius) as writer:
         for snapshot in snapshots:
@@ -57,7 +59,7 @@ def write_usd(
 
 @contextlib.contextmanager
 def usd_writer(
-    path: str | os.PathLike, fps: float, walls: Mapping[str, TriMesh] | None = None, radius: float | None = None
+    path: str | os.PathLike, fps: float, walls: Mapping[str, TriMesh] | None = None, radius: Radius = None
 ) -> Iterator["UsdWriter"]:
     """`write_usd` for those who have no iterable: `add` each snapshot inside, and the file appears at the end."""
     check_suffix(path)
@@ -79,7 +81,7 @@ def usd_writer(
 class UsdWriter:
     """A stage that grows by one frame at a time; from `usd_writer`."""
 
-    def __init__(self, path: Path, fps: float, radius: float | None):
+    def __init__(self, path: Path, fps: float, radius: Radius):
         self._gf, sdf, self._tf, usd, self._geom, self._vt = load_usd()
         self._sdf, self._radius, self._always = sdf, radius, usd.TimeCode.Default()
         self._layer = sdf.Layer.New(sdf.FileFormat.FindById("usdc"), str(path))
@@ -141,7 +143,8 @@ class UsdWriter:
         fields = checked_fields(cloud, len(x))
         self._set_vectors(points, "points", POSITION, x, frame)
         constant = "radius" not in fields or fields["radius"].ndim != 1
-        radius = np.array([self._radius or 0.0]) if constant else fields["radius"]
+        given = self._radius.get(name) if isinstance(self._radius, Mapping) else self._radius
+        radius = np.array([given or 0.0]) if constant else fields["radius"]
         if radius.any():
             points.SetWidthsInterpolation(self._geom.Tokens.constant if constant else self._geom.Tokens.vertex)
             widths = narrowed("radius", 2.0 * radius, "f4", "USD")

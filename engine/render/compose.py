@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pliant.errors import PliantError
-from pliant.io.data import Cloud, Snapshot, TriMesh
+from pliant.io.data import GRAINS, Cloud, Snapshot, TriMesh
 from pliant.render.camera import Camera
 from pliant.render.coloring import DERIVED, diverges, label, no_such_field, robust_range, scalar, unit
 from pliant.render.colors import colormap
@@ -24,6 +24,7 @@ PLAIN = 0.3  # along a body's colour map: its colour where it has no such field
 GLOSS = 1.0  # of fluid surfaces
 SHEEN = 0.15  # of skins: rubber rather than water
 SKIN = 0.5  # along a body's colour map: the colour of its skin
+TINTS = (0.35, 0.85)  # along a body's colour map: each of its grains has a colour between these
 VIEW_DIRECTION = (0.75, 0.5, 1.6)
 UPRIGHT = [(0.75, 0.5, 1.6), (1.3, 0.6, 1.3), (1.6, 0.6, 0.75), (1.6, 1.6, 0.9)]  # for pictures taller than wide
 
@@ -116,7 +117,7 @@ def _add_bodies(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look
     radius = min((body.radius for body in stage.bodies), default=0.01)
     fluids: dict[tuple[str, float], list[Cloud]] = {}
     for name, cloud in snapshot.clouds.items():
-        if name in snapshot.meshes:
+        if name in snapshot.meshes or name in _undrawn(snapshot, look):
             continue
         if look.solid == "mesh" and name in stage.skins:
             used += _add_skin(picture, stage.skins[name], cloud, look.colors or known[name].colors, look)
@@ -127,6 +128,8 @@ def _add_bodies(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look
             fluids.setdefault((map_name, body.radius), []).append(cloud)
         else:
             colors, colored = _colors(cloud.fields, len(cloud.x), map_name, look)
+            if body.grains and look.color == DEFAULT_FIELD and not look.bar:
+                colors, colored = _tints(len(cloud.x), map_name), False
             picture.points.append(Points(cloud.x, look.radius * body.radius, colors))
             used += [map_name] if colored else []
     for (map_name, size), clouds in fluids.items():
@@ -142,6 +145,21 @@ def _add_bodies(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look
         picture.surfaces.append(Surface(mesh.vertices, mesh.faces, colors))
         used += [map_name] if colored else []
     return used
+
+
+def _undrawn(snapshot: Snapshot, look: Look) -> set[str]:
+    """Bodies whose grains are drawn instead of them, or grains whose bodies are."""
+    pairs = [(name, name + GRAINS) for name in snapshot.clouds if name + GRAINS in snapshot.clouds]
+    shown = {grains: look.grains and (look.color == DEFAULT_FIELD
+                                      or scalar(snapshot.clouds[grains].fields, look.color) is not None)
+             for _, grains in pairs}  # fmt: skip
+    return {name if shown[grains] else grains for name, grains in pairs}
+
+
+def _tints(count: int, map_name: str) -> np.ndarray:
+    """A colour for each grain, by its number, so that it keeps it: sand is of many colours."""
+    mixed = (np.arange(count, dtype=np.uint32) * np.uint32(2654435769)).astype(np.float64) / 2**32  # golden ratio
+    return colormap(TINTS[0] + (TINTS[1] - TINTS[0]) * mixed, 0.0, 1.0, map_name)
 
 
 def _add_skin(picture: Picture, source: SkinSource, cloud: Cloud, map_name: str, look: Look) -> list[str]:

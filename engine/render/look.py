@@ -39,6 +39,8 @@ class Look(Options):
     fluid: str = param("spheres", "how fluids are drawn", choices=("spheres", "surface"))
     solid: str = param("mesh", "how elastic bodies are drawn; a mesh is plain unless color is another than speed, or "
                        "there is a bar", choices=("mesh", "spheres"))  # fmt: skip
+    grains: bool = param(True, "draw the grains of granular bodies in place of their particles, if they have the field "
+                         "that colours")  # fmt: skip
     containers: str = param("wireframe", "how walls are drawn that hold things inside",
                             choices=("wireframe", "glass", "hidden"))  # fmt: skip
     radius: float = param(1.1, "radius of drawn spheres; a little overlap reads as one surface", "particle radii",

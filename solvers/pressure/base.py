@@ -22,8 +22,9 @@ class PressureOptions(Options):
     """Base of what `Scene(pressure=...)` takes: the settings of a method, and how to make its solver."""
 
     @staticmethod
-    def fields() -> tuple[Field, ...]:
-        """Arrays that the method keeps with the particles; `p` [Pa] and `shift` [m] are expected of all."""
+    def fields(materials: tuple) -> tuple[Field, ...]:
+        """Arrays that the method keeps with particles of these materials; `p` [Pa] and `shift` [m] are expected of
+        all."""
         raise NotImplementedError
 
     def solver(self, world: World) -> Any:

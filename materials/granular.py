@@ -1,0 +1,26 @@
+"""Sand, gravel, grain: matter that flows when pushed hard enough, and otherwise stands."""
+
+import math
+
+from pliant.materials.material import Material
+from pliant.options import nonnegative, param, positive
+
+
+class Granular(Material):
+    """A granular medium with Drucker-Prager friction (Neder 2024). Dry sand by default; gravel: friction_angle=42."""
+
+    density: float = positive(1600.0, "bulk density, the pores included", "kg/m^3", high=1e6,
+                              source="dry sand 1500 to 1700")  # fmt: skip
+    friction_angle: float = param(35.0, "angle of internal friction, at which a poured pile rests", "degree", low=0.0,
+                                  high=75.0, source="glass beads 22, sand 30 to 35, gravel 40 to 45")  # fmt: skip
+    cohesion: float = nonnegative(0.0, "shear stress that it bears without pressure: 0 when dry, some 1000 when damp",
+                                  "Pa", high=1e9, source="Alduan and Otaduy 2011, Section 4.3")  # fmt: skip
+    damping: float = nonnegative(0.05, "numerical viscosity at the scale of particles, as that of Fluid", "1",
+                                 high=10.0)  # fmt: skip
+    grains: int = param(0, "grains shown for each particle; 0 shows the particles themselves", "1", kind="integer",
+                        low=0, high=1000, source="Neder 2024, Section 5.12 takes 7 N, N = 5 to 10")  # fmt: skip
+
+    @property
+    def roughness(self) -> float:
+        """Coefficient of friction, of grains on each other and on walls that have none of their own."""
+        return math.tan(math.radians(self.friction_angle))
