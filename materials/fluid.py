@@ -1,11 +1,15 @@
 """Incompressible Newtonian liquid."""
 
+from typing import ClassVar
+
 from pliant.materials.material import Material
 from pliant.options import nonnegative, param, positive
 
 
 class Fluid(Material):
     """An incompressible liquid: water by default. Honey: Fluid(density=1420, viscosity=7e-3)."""
+
+    grips: ClassVar[bool] = False
 
     density: float = positive(1000.0, "rest density", "kg/m^3", high=1e6)
     viscosity: float = nonnegative(1e-6, "kinematic viscosity", "m^2/s", high=1e3, source="water at 20 C: 1.0e-6")

@@ -22,5 +22,5 @@ class Granular(Material):
 
     @property
     def roughness(self) -> float:
-        """Coefficient of friction, of grains on each other and on walls that have none of their own."""
+        """The tangent of its angle."""
         return math.tan(math.radians(self.friction_angle))

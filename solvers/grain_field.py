@@ -3,7 +3,7 @@ over the neighbours of each grain, as Section 6 suggests).
 
 Nodes stand about 2/3 of a spacing d apart, in blocks of 4^3. Only blocks within reach of particles have nodes, so that
 a stray particle costs a few blocks. Nodes stand at fixed places: they must not move with the box around the particles,
-or the field would flicker in a pile at rest. At each node, with the weight of Eq. 40 over the particles in reach R = 3 r,
+or the field would flicker in a pile at rest. At each node, with the weight of Eq. 40 over particles in reach R = 3 r,
 
     w = (1 - |x - x_j|^2 / R^2)^3,    W = sum_j w,    W v = sum_j w v_j,
 
@@ -36,7 +36,7 @@ DENSITY = 1 << LOG  # nodes along a block's edge
 OWN = DENSITY**3
 SIDE = DENSITY + 1  # a block also holds the next nodes of its neighbours, so that grains find all corners in it
 PADDED = SIDE**3
-BLOCK = 8 / 3  # in spacings
+BLOCK = 8 / 3  # in spacings: nodes 2/3 apart. Coarser, crowds in the cells go unseen; finer, it costs more
 STAND_OFF = 0.5  # in spacings: where particles stand in front of walls
 BLOCKS_PER_PARTICLE = 64  # beyond, the directory covers the bulk only: what flies far outside falls freely
 LEAST_BLOCKS = 1 << 16
@@ -174,7 +174,7 @@ def _drift(first: ti.i32, crowd: ti.f32, stir: ti.f32, held: ti.template()):
             for i in ti.static(range(2)):
                 p = ti.max(full * held[first + i + SIDE * (j + SIDE * k)] - 1.0, 0.0)
                 slope += 0.25 * p * vec3(2.0 * i - 1.0, 2.0 * j - 1.0, 2.0 * k - 1.0)
-    u = -MIXING * DENSITY / BLOCK * stir * slope
+    u = -MIXING * DENSITY / BLOCK * stir * slope  # nodes are BLOCK / DENSITY spacings apart
     return u * ti.min(stir / ti.max(u.norm(), 1e-12), 1.0)
 
 

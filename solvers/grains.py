@@ -30,7 +30,7 @@ FILLED = 0.5  # fill from which on the medium carries a grain: that of its surfa
 STRIDE = 0.5  # in spacings: what moves further in a step is looked after at points so far apart
 MOST_STRIDES = 16
 ROUNDS = 4  # where walls meet at acute angles, grains are pushed from one to the other
-UNKNOWN, TOUCHED = 1, 2  # grains that may be near a wall, and those that are
+WALLS, LANDING, TOUCHED = 1, 2, 3  # may be near walls; fall so fast that they may also miss the medium; are at a wall
 HOP = 0.5  # in strides: what moves less and is far from walls is not looked at
 FINE = 0.5  # in spacings: that of the maps of round walls, whose nodes are half of it apart
 KNOWN, DEPTH = 3.9, 2.0  # in those: how far in front of the surface and behind it they are made
@@ -39,41 +39,53 @@ KNOWN, DEPTH = 3.9, 2.0  # in those: how far in front of the surface and behind 
 @ti.kernel
 def _move(n: ti.i32, dt: ti.f32, gravity: Vectors, stride: ti.f32, period: Vectors, grid: Vectors, shape: Ints,
           wraps: ti.template(), directory: Ints, values: Nodes, near: Ints, old_x: Vectors, old_v: Vectors, x: Vectors,
-          v: Vectors, touched: Ints):  # fmt: skip
-    """Eq. 42, with 0 or 1 for eta. Notes which grains may be near a wall then."""
+          v: Vectors, watch: Ints):  # fmt: skip
+    """Eq. 42, with 0 or 1 for eta. Notes what is to be looked at again: see the names of `watch`."""
     dims, periodic = triple(shape, 0), triple(shape, 3)
     for i in range(n):
-        at, left = old_x[i], dt
+        at = old_x[i]
         speed, fill, slot = field_at(at, i, grid, dims, periodic, wraps, directory, values)
+        seen = WALLS
         if fill < FILLED:
-            falling = old_v[i] + dt * gravity[0]
-            strides = ti.min(ti.ceil(dt * falling.norm() / stride, ti.i32), MOST_STRIDES)
-            speed = falling
-            for k in range(1, strides):  # may it meet the medium on its way?
-                y = at + dt * k / strides * falling
-                there, filled, _ = field_at(y, i, grid, dims, periodic, wraps, directory, values)
-                if filled >= FILLED:
-                    at, speed, left = y, there, dt * (strides - k) / strides
-                    break
-        at += left * speed
-        moved = at - old_x[i]
+            speed = old_v[i] + dt * gravity[0]
+        way = dt * speed
+        if way.dot(way) < (HOP * stride) ** 2:
+            if slot >= 0:
+                seen = near[slot] * WALLS
+        elif fill < FILLED and way.dot(way) > stride * stride:
+            seen = LANDING
+        at += way
         if ti.static(wraps):
             at -= period[LENGTH] * ti.floor(at * period[INVERSE_LENGTH])
-        x[i], v[i] = at, speed
-        look = UNKNOWN
-        if slot >= 0 and moved.dot(moved) < (HOP * stride) ** 2:
-            look = near[slot] * UNKNOWN
-        touched[i] = look
+        x[i], v[i], watch[i] = at, speed, seen
+
+
+@ti.kernel
+def _land(n: ti.i32, dt: ti.f32, stride: ti.f32, period: Vectors, grid: Vectors, shape: Ints, wraps: ti.template(),
+          directory: Ints, values: Nodes, near: Ints, old_x: Vectors, x: Vectors, v: Vectors, watch: Ints):  # fmt: skip
+    """What falls fast may meet the medium on its way: there it stops."""
+    dims, periodic = triple(shape, 0), triple(shape, 3)
+    for i in range(n):
+        if watch[i] == LANDING:
+            way = dt * v[i]
+            strides = ti.min(ti.ceil(way.norm() / stride, ti.i32), MOST_STRIDES)
+            for k in range(1, strides):
+                at = old_x[i] + k / ti.cast(strides, ti.f32) * way
+                speed, fill, _ = field_at(at, i, grid, dims, periodic, wraps, directory, values)
+                if fill >= FILLED:
+                    at += dt * (strides - k) / strides * speed
+                    x[i], v[i] = at - period[LENGTH] * ti.floor(at * period[INVERSE_LENGTH]), speed
+                    break
 
 
 @ti.kernel
 def _keep_out(first: ti.i32, last: ti.i32, again: ti.i32, dt: ti.f32, clearance: ti.f32, friction: ti.f32,
               stride: ti.f32, wraps: ti.template(), period: Vectors, old_x: Vectors, x: Vectors, v: Vectors,
-              touched: Ints, flat: ti.template(), sides: ti.i32, pose: Vectors, planes: Vectors, cell: ti.f32,
+              watch: Ints, flat: ti.template(), sides: ti.i32, pose: Vectors, planes: Vectors, cell: ti.f32,
               spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks):  # fmt: skip
-    """Puts grains back in front of one wall; `again` looks at those alone that have touched one in this step."""
+    """Puts grains back in front of one wall; `again`, it looks at those alone that are at one."""
     for i in range(first, last):
-        if touched[i] > again:
+        if watch[i] > again:
             R = rotation(pose)
             nearest = 0.0
             if ti.static(flat):  # most grains are near no wall: a first look that costs little
@@ -105,7 +117,7 @@ def _keep_out(first: ti.i32, last: ti.i32, again: ti.i32, dt: ti.f32, clearance:
                         cut = ti.min(-friction * stop / ti.max(slip.norm(), 1e-12), 1.0) * slip
                         x[i] = y + (clearance - distance) * out - dt * cut
                         v[i] = v[i] - stop * out - cut
-                        touched[i] = TOUCHED
+                        watch[i] = TOUCHED
 
 
 @dataclasses.dataclass
@@ -136,7 +148,7 @@ class Grains:
         self.world, self.bodies = world, list(bodies)
         self.n = bodies[-1].last
         self.x, self.v, self._x, self._v = (ti.ndarray(vec3, self.n) for _ in range(4))
-        self._touched = ti.ndarray(ti.i32, self.n)
+        self._watch = ti.ndarray(ti.i32, self.n)
         self._gravity = upload(world.gravity[None], vec3)
         crowd = np.zeros(len(world.materials))
         self._walls = [self._wall(wall, *d) for wall, d in zip(world.walls.walls, distances, strict=True)]
@@ -182,13 +194,14 @@ class Grains:
         largest = max(body.radius for body in self.bodies)
         self.field.find(dt, low, high, self.n, self._x, sides, largest + HOP * stride)
         _move(self.n, dt, self._gravity, stride, near.period, *self.field.arguments, self._x, self._v, self.x, self.v,
-              self._touched)  # fmt: skip
-        for again in [0] + [1] * (ROUNDS - 1) * (len(sides) > 1):
+              self._watch)  # fmt: skip
+        _land(self.n, dt, stride, near.period, *self.field.arguments, self._x, self.x, self.v, self._watch)
+        for again in [0] + [LANDING] * (ROUNDS - 1) * (len(sides) > 1):
             for wall, side in zip(self.world.walls.walls, sides, strict=True):
                 for body in self.bodies:
                     friction = body.roughness if wall.friction is None else wall.friction
                     _keep_out(body.first, body.last, again, dt, body.radius, friction, stride, near.wraps, near.period,
-                              self._x, self.x, self.v, self._touched, *side)  # fmt: skip
+                              self._x, self.x, self.v, self._watch, *side)  # fmt: skip
 
     def follow(self, number: int, x: np.ndarray, name: str, change: np.ndarray) -> None:
         """Moves the grains of a body ("x"), or changes their velocities ("v"), as somebody has just done with its

@@ -414,11 +414,11 @@ def test_a_restart_is_exact(tmp_path):
 THREADS = """
 import sys, taichi as ti
 init = ti.init
-ti.init = lambda **options: init(**options, cpu_max_num_threads=int(sys.argv[1]))
+ti.init = lambda **options: init(**options, cpu_max_num_threads=1)
 import pliant as pl
-sim = pl.load(sys.argv[2])
-sim.run(0.1)
-sim.save(sys.argv[3])
+sim = pl.load(sys.argv[1])
+sim.run(0.05)
+sim.save(sys.argv[2])
 """
 
 
@@ -426,10 +426,10 @@ def test_the_number_of_threads_makes_no_difference(tmp_path):
     sim = collapse().build()
     sim.run(0.1)
     sim.save(tmp_path / "state.npz")
-    for threads in (1, 2):
-        arguments = [str(threads), str(tmp_path / "state.npz"), str(tmp_path / f"end{threads}.npz")]
-        subprocess.run([sys.executable, "-c", THREADS, *arguments], check=True, timeout=120)
-    assert_same(pl.load(tmp_path / "end1.npz"), pl.load(tmp_path / "end2.npz"))
+    subprocess.run([sys.executable, "-c", THREADS, str(tmp_path / "state.npz"), str(tmp_path / "end.npz")], check=True,
+                   timeout=300)  # fmt: skip
+    sim.run(0.05)
+    assert_same(pl.load(tmp_path / "end.npz"), sim)
 
 
 def test_a_file_without_its_grains_is_refused(tmp_path):

@@ -20,16 +20,20 @@ The step is the shorter of the two of Barzilai and Borwein 1988, <dT, K dT> / <K
 the pressure alone, stirs up what is rough; sand that is stirred in every step creeps for ever.
 
 Stresses are carried along by the particles. A pile at rest therefore starts every step from its own equilibrium, and
-what imbalance the sweeps left in one step is what the next one starts with: it dies away, to speeds of 1e-6 m/s.
+what imbalance the sweeps left in one step is what the next one starts with: it dies away, to speeds of 1e-6 m/s. For
+this, what the sweeps leave must be less than what there is: their tolerance is a share of the motion (`tolerance`).
 
-The pressure in the bound is the mean over the neighbourhood, of the sweep before. Among packed particles some bear no pressure for a while,
-as grains do between force chains; without this they would be free to slip, and piles would sag. And it is for single
-particles at the toe of a pile, which reach rest density nowhere, that contact with walls is a constraint of its own.
+The pressure in the bound is the mean over the neighbourhood, of the sweep before. Among packed particles some bear no
+pressure for a while, as grains do between force chains; without this they would be free to slip, and piles would sag.
+And it is for single particles at the toe of a pile, which reach rest density nowhere, that contact with walls is a
+constraint of its own.
 
 The coefficient. The thesis takes alpha = sqrt(2) sin(theta), at which a Mohr-Coulomb material of that angle in plane
 strain yields. But a slope fails by shear along itself. The strain rate is then pure shear, and so is the stress that
 opposes it: |s| = sqrt(2) tau and p = sigma_n, and the steepest slope is tau / sigma_n = alpha / sqrt(2). With the sine,
-slopes of 45 and 60 degrees would be 35 and 41 degrees steep, with the tangent they are 45 and 60.
+slopes of 45 and 60 degrees would stop at 35 and 41 degrees, with the tangent they stop at 45 and 60, as in the rheology
+of dense flows (Jop et al. 2006). At rest, where stresses are free to choose, slopes may stand that are steeper: up to
+arcsin(tan(theta)) in plane strain, and from 45 degrees on any bank, as it holds itself by friction across the plane.
 
 Cohesion c (Alduan and Otaduy 2011) bears shear without pressure, and tension: p >= -c, against parting only.
 """
@@ -39,11 +43,11 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Ints, IntTable, Reals, RealTable, Vectors, upload, vec3
-from pliant.materials import Fluid, Granular
+from pliant.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
 from pliant.neighbors import difference
 from pliant.particles import Field
 from pliant.reduce import BLOCKS, block
+from pliant.solvers.force import material_table
 from pliant.solvers.pressure import system
 from pliant.world import World
 
@@ -63,8 +67,9 @@ FIELDS = (
 CONTACT = 0.4  # in spacings: as close as a wall lets particles. Pressure alone keeps full layers at 0.5
 FIRST_STEP = 0.25  # for which every sweep calms what it meets; replaced by the curvature after one sweep
 LEAST_SWEEPS = 5  # fewer leave a jitter from which steep piles do not come to rest
-SHARE = 0.02  # of the motion in a step that may be wrong: in the rush of a flow more, so that it does not take longer,
-CALM = 5e-3  # down to speeds of this times sqrt(g d), where a pile is taken to be at rest
+SHARE = 0.02  # of the motion in a step that may be left wrong
+CALM = 5e-3  # in sqrt(g d): below this speed nothing moves that one could see
+NOISE = 2e-7  # what single precision leaves
 TINY = 1e-30
 SLIP = system.SUMS  # beyond the sums of the pressure system: the strain that friction has not stopped yet
 SPEED = SLIP + 1  # and the speeds
@@ -262,11 +267,8 @@ class Friction:
 
     def __init__(self, world: World):
         self.world = world
-        sand = [m if isinstance(m, Granular) else Granular(friction_angle=0.0) for m in world.materials]
-        self.slope = upload(np.array([m.roughness for m in sand]), ti.f32)
-        self.cohesion = upload(np.array([m.cohesion for m in sand]), ti.f32)
-        self.grip = upload(np.array([0.0 if isinstance(m, Fluid) else 1.0 for m in world.materials]), ti.f32)
-        self.mixed = any(isinstance(m, Fluid) for m in world.materials)
+        self.slope, self.cohesion, self.grip = (material_table(world, k) for k in ("roughness", "cohesion", "grips"))
+        self.mixed = not all(material.grips for material in world.materials)
         self.own = self._own_weight()
 
     def _own_weight(self) -> float:
@@ -288,8 +290,10 @@ class Friction:
         _begin(p.n, *self._pairs, p.mobility, dt, p.stress, p.shear, p.touch, p.wall_normal, p.v)
 
     def predict(self, dt: float) -> None:
+        """The strain that velocities would cause as they are."""
         p = self.world.particles
-        _predict(p.n, *self._pairs, self.own, p.V, dt, p.v, p.q, p.surrounding, p.strain, p.skew, p.stress, p.shear, p.touch)
+        _predict(p.n, *self._pairs, self.own, p.V, dt, p.v, p.q, p.surrounding, p.strain, p.skew, p.stress, p.shear,
+                 p.touch)  # fmt: skip
 
     def sweep(self, dt: float, step: float, mobility: ti.Ndarray, least: float, partial: Any, sums: Any) -> None:
         p, d = self.world.particles, self.world.spacing
@@ -299,11 +303,12 @@ class Friction:
                p.stress_change, p.shear_change, p.touch_change, p.a, p.v, p.answer, p.residual, p.strain, p.skew,
                p.part, partial, sums)  # fmt: skip
 
-    def tolerance(self, dt: float, most: float, speed: float) -> float:
-        """How much strain or compression of this step may be left at that mean speed [m/s], if `most` is given."""
-        calm = CALM * float(np.sqrt(np.linalg.norm(self.world.gravity) * self.world.spacing))
-        return min(SHARE * max(speed, calm) * dt / self.world.spacing, most)
-
     def finish(self, dt: float) -> None:
         p = self.world.particles
         _finish(p.n, dt, p.stress, p.shear, p.touch)
+
+    def tolerance(self, dt: float, most: float, speed: float) -> float:
+        """How much strain or compression of this step may be left: a share of that which a mean speed [m/s] makes over
+        a spacing, or what the user allows. A rush is not held up by it, and what comes to rest does so."""
+        calm = CALM * float(np.sqrt(np.linalg.norm(self.world.gravity) * self.world.spacing))
+        return min(max(SHARE * max(speed, calm) * dt / self.world.spacing, NOISE), most)

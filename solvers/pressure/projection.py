@@ -17,7 +17,6 @@ there is sand, the mean strain that friction still has to remove must be below t
 import numpy as np
 import taichi as ti
 
-from pliant.materials import Granular
 from pliant.options import param, positive
 from pliant.particles import Field
 from pliant.reduce import BLOCKS
@@ -45,7 +44,7 @@ class ProjectionOptions(PressureOptions):
     def fields(materials: tuple) -> tuple[Field, ...]:
         return (
             *system.FIELDS,
-            *(friction.FIELDS if any(isinstance(m, Granular) for m in materials) else ()),
+            *(friction.FIELDS if any(m.stands for m in materials) else ()),
             Field("p", "real", "Pa", "pressure", carried=True),
             Field("shift", "vector", "m", "displacement that removes compression, beside dt v"),
         )
