@@ -24,3 +24,11 @@ class Granular(Material):
     def roughness(self) -> float:
         """The tangent of its angle."""
         return math.tan(math.radians(self.friction_angle))
+
+    @property
+    def yield_slope(self) -> float:
+        """Largest shear stress over pressure at which it stands, |s| / (sqrt(2) p): see `solvers.pressure.friction`.
+        Not more than on the cone around the Mohr-Coulomb pyramid of its angle, which is the smaller one above 50
+        degrees: there the tangent would let columns stand by themselves."""
+        sine = math.sin(math.radians(self.friction_angle))
+        return min(self.roughness, 2 * math.sqrt(3) * sine / (3 - sine))

@@ -30,7 +30,8 @@ FILLED = 0.5  # fill from which on the medium carries a grain: that of its surfa
 STRIDE = 0.5  # in spacings: what moves further in a step is looked after at points so far apart
 MOST_STRIDES = 16
 ROUNDS = 4  # where walls meet at acute angles, grains are pushed from one to the other
-WALLS, LANDING, TOUCHED = 1, 2, 3  # may be near walls; fall so fast that they may also miss the medium; are at a wall
+WALLS, LANDING = 1, 2  # may be near walls; fall so fast that they may also miss the medium. Above: were put back
+SLACK = 0.02  # share of the clearance that later rounds leave
 HOP = 0.5  # in strides: what moves less and is far from walls is not looked at
 FINE = 0.5  # in spacings: that of the maps of round walls, whose nodes are half of it apart
 KNOWN, DEPTH = 3.9, 2.0  # in those: how far in front of the surface and behind it they are made
@@ -79,21 +80,22 @@ def _land(n: ti.i32, dt: ti.f32, stride: ti.f32, period: Vectors, grid: Vectors,
 
 
 @ti.kernel
-def _keep_out(first: ti.i32, last: ti.i32, again: ti.i32, dt: ti.f32, clearance: ti.f32, friction: ti.f32,
-              stride: ti.f32, wraps: ti.template(), period: Vectors, old_x: Vectors, x: Vectors, v: Vectors,
-              watch: Ints, flat: ti.template(), sides: ti.i32, pose: Vectors, planes: Vectors, cell: ti.f32,
+def _keep_out(first: ti.i32, last: ti.i32, again: ti.i32, dt: ti.f32, least: ti.f32, clearance: ti.f32,
+              friction: ti.f32, stride: ti.f32, wraps: ti.template(), period: Vectors, old_x: Vectors, x: Vectors,
+              v: Vectors, watch: Ints, flat: ti.template(), sides: ti.i32, pose: Vectors, planes: Vectors, cell: ti.f32,
               spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks):  # fmt: skip
-    """Puts grains back in front of one wall; `again`, it looks at those alone that are at one."""
+    """Puts grains that are nearer than `least` to one wall back to the clearance. A round looks at those that are
+    watched by `again` or more, and has those that it moves looked at in the next."""
     for i in range(first, last):
-        if watch[i] > again:
+        if watch[i] >= again:
             R = rotation(pose)
-            nearest = 0.0
+            nearest = -1.0
             if ti.static(flat):  # most grains are near no wall: a first look that costs little
                 local = R.transpose() @ (x[i] - pose[PLACE]) + pose[PIVOT]
-                nearest = clearance
+                nearest = least
                 for k in range(sides):
                     nearest = ti.min(nearest, (local - planes[2 * k]).dot(planes[2 * k + 1]))
-            if nearest < clearance:
+            if nearest < least:
                 for k in range(sides):
                     arm = x[i] - pose[PLACE]
                     wall_v = pose[VELOCITY] + pose[SPIN].cross(arm)
@@ -107,9 +109,9 @@ def _keep_out(first: ti.i32, last: ti.i32, again: ti.i32, dt: ti.f32, clearance:
                         local = R.transpose() @ (y - pose[PLACE]) + pose[PIVOT]
                         distance, outward = side_at(k, local, flat, pose, planes, cell, spacing, beyond, directory,
                                                     spline)  # fmt: skip
-                        if distance < clearance:
+                        if distance < least:
                             break
-                    if distance < clearance and outward.norm() > 0.0:
+                    if distance < least and outward.norm() > 0.0:
                         out = (R @ outward).normalized()
                         slip = v[i] - wall_v
                         stop = ti.min(slip.dot(out), 0.0)
@@ -117,7 +119,7 @@ def _keep_out(first: ti.i32, last: ti.i32, again: ti.i32, dt: ti.f32, clearance:
                         cut = ti.min(-friction * stop / ti.max(slip.norm(), 1e-12), 1.0) * slip
                         x[i] = y + (clearance - distance) * out - dt * cut
                         v[i] = v[i] - stop * out - cut
-                        watch[i] = TOUCHED
+                        watch[i] = ti.max(again, LANDING) + 1
 
 
 @dataclasses.dataclass
@@ -196,12 +198,13 @@ class Grains:
         _move(self.n, dt, self._gravity, stride, near.period, *self.field.arguments, self._x, self._v, self.x, self.v,
               self._watch)  # fmt: skip
         _land(self.n, dt, stride, near.period, *self.field.arguments, self._x, self.x, self.v, self._watch)
-        for again in [0] + [LANDING] * (ROUNDS - 1) * (len(sides) > 1):
+        for again in [WALLS] + [LANDING + k for k in range(1, ROUNDS)] * (len(sides) > 1):
             for wall, side in zip(self.world.walls.walls, sides, strict=True):
                 for body in self.bodies:
                     friction = body.roughness if wall.friction is None else wall.friction
-                    _keep_out(body.first, body.last, again, dt, body.radius, friction, stride, near.wraps, near.period,
-                              self._x, self.x, self.v, self._watch, *side)  # fmt: skip
+                    least = body.radius * (1.0 if again == WALLS else 1.0 - SLACK)
+                    _keep_out(body.first, body.last, again, dt, least, body.radius, friction, stride, near.wraps,
+                              near.period, self._x, self.x, self.v, self._watch, *side)  # fmt: skip
 
     def follow(self, number: int, x: np.ndarray, name: str, change: np.ndarray) -> None:
         """Moves the grains of a body ("x"), or changes their velocities ("v"), as somebody has just done with its

@@ -42,7 +42,7 @@ class Twin:
                                             ("wall_gradient", "wall_normal", "wall_velocity"))  # fmt: skip
         materials = [w.materials[k] for k in p.numpy("body")]
         sand = np.array([m.stands for m in materials])
-        self.slope = np.array([m.roughness if s else 0.0 for m, s in zip(materials, sand, strict=True)])
+        self.slope = np.array([m.yield_slope if s else 0.0 for m, s in zip(materials, sand, strict=True)])
         self.cohesion = np.array([m.cohesion if s else 0.0 for m, s in zip(materials, sand, strict=True)])
         dx = self.x[:, None] - self.x[None]
         r = np.linalg.norm(dx, axis=2)

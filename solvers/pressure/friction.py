@@ -33,7 +33,8 @@ strain yields. But a slope fails by shear along itself. The strain rate is then 
 opposes it: |s| = sqrt(2) tau and p = sigma_n, and the steepest slope is tau / sigma_n = alpha / sqrt(2). With the sine,
 slopes of 45 and 60 degrees would stop at 35 and 41 degrees, with the tangent they stop at 45 and 60, as in the rheology
 of dense flows (Jop et al. 2006). At rest, where stresses are free to choose, slopes may stand that are steeper: up to
-arcsin(tan(theta)) in plane strain, and from 45 degrees on any bank, as it holds itself by friction across the plane.
+arcsin(tan(theta)) in plane strain, where from 45 degrees on any bank does. Above 50 degrees the coefficient is that of
+the cone around the Mohr-Coulomb pyramid, which is smaller then (`Granular.yield_slope`).
 
 Cohesion c (Alduan and Otaduy 2011) bears shear without pressure, and tension: p >= -c, against parting only.
 """
@@ -267,7 +268,7 @@ class Friction:
 
     def __init__(self, world: World):
         self.world = world
-        self.slope, self.cohesion, self.grip = (material_table(world, k) for k in ("roughness", "cohesion", "grips"))
+        self.slope, self.cohesion, self.grip = (material_table(world, k) for k in ("yield_slope", "cohesion", "grips"))
         self.mixed = not all(material.grips for material in world.materials)
         self.own = self._own_weight()
 

@@ -2,11 +2,11 @@
 
 It is the first solve of `dfsph` with all of the compression as its source, where that takes a share and leaves the rest
 to displacements. This saves the second solve, and whatever compression is met is gone a step later. The price is what
-is said there: the density error that a solve may leave comes back as velocity. Pressure is unilateral (Neder 2024,
-Eq. 5): it pushes, and matter that is thinner than at rest moves freely.
+is said there: the density error that a solve may leave comes back as velocity, so that still water simmers. Pressure
+is unilateral (Neder 2024, Eq. 5): it pushes, and matter that is thinner than at rest moves freely.
 
 The original starts from half the pressures of the last step and takes Jacobi sweeps of length 0.5. Here it starts from
-all of them, and the sweeps are those of `projection`; at equal error this takes a third of the iterations.
+all of them, and the sweeps are those of `projection`.
 """
 
 from pliant.solvers.pressure.base import Outcome
