@@ -22,6 +22,7 @@ from pliant.solvers.pressure.dfsph import DFSPH
 
 BYTES_PER_PARTICLE = 1024  # neighbour lists included; measured by `pliant bench fluid`
 BYTES_PER_ELASTIC = 1024  # more for each elastic particle, its matrix apart
+BYTES_PER_STANDING = 256  # more for each particle that bears shear stress as sand does
 BYTES_PER_GRAIN = 80  # its state twice, and a copy for a frame
 BYTES_PER_WALL_BLOCK = 35_000  # of a volume map while it is built: about two blocks of 10^3 nodes lie on the surface,
 BYTES_PER_BLOCK = 100  # and of every block of four spacings in its bounds it is asked whether it does
@@ -369,6 +370,7 @@ class Scene:
             a, b, c = np.ptp(body.shape.bounds(), axis=0) / block + 1
             if body.material.sampled:
                 each = BYTES_PER_PARTICLE + BYTES_PER_ELASTIC * isinstance(body.material, Elastic)
+                each += BYTES_PER_STANDING * body.material.stands
                 each += BYTES_PER_GRAIN * getattr(body.material, "grains", 0)
                 total += each * _count(body, spacing * self.spacing_of(body) / self.spacing)
             elif np.isfinite(a):

@@ -66,6 +66,7 @@ def measure(case: Case) -> dict[str, Any]:
         errors.append(step.density.mean)
     ms = {name: fmean(row[name] for row in rows) for name in STAGES}
     total = fmean(totals)
+    ms["rest"] = total - sum(ms.values())
     return {
         "particles": sim.particles, "grains": case.grains * sim.particles, "ms": ms, "total": total,
         "median": median(totals), "iterations": fmean(iterations), "mean_density_error": fmean(errors),
@@ -83,7 +84,7 @@ def table(results: list[dict[str, Any]]) -> Table:
         made.add_column(result["case"], justify="right")
     rows = {
         "particles": lambda r: f"{r['particles']:,}", "number of grains": lambda r: f"{r['grains']:,}",
-        **{name: lambda r, name=name: f"{r['ms'][name]:.1f}" for name in STAGES},
+        **{name: lambda r, name=name: f"{r['ms'][name]:.1f}" for name in (*STAGES, "rest")},
         "step": lambda r: f"{r['total']:.1f}", "iterations": lambda r: f"{r['iterations']:.1f}",
         "mean density error": lambda r: f"{r['mean_density_error']:.1e}",
         "length of a step [ms]": lambda r: f"{r['dt']:.1f}", "share of grains": lambda r: f"{r['share']:.0%}",
