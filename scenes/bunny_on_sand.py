@@ -29,9 +29,9 @@ def build(radius: float = 0.01, drop: float = 0.3, density: float = 1000.0, youn
     bed = pl.Box(size=(LENGTH, DEPTH, LENGTH), center=(0, DEPTH / 2, 0))
     scene.add(bed, pl.Granular(friction_angle=friction_angle, grains=grains), name="sand", colors="sand")
     fall = shape.translate((0, DEPTH + drop, 0)).rotate("z", 20, about=(0, DEPTH + drop, 0))
-    scene.add(fall, pl.Elastic(density=density, young=young), name="bunny", colors="honey")
-    scene.camera = pl.Camera(position=(0.75, 0.85, 1.6), target=(0, 0.25, 0), fov=36)
-    scene.look = pl.Look(low=-1.5, high=2.5)
+    scene.add(fall, pl.Elastic(density=density, young=young), name="bunny", colors="plasma")
+    scene.camera = pl.Camera(position=(0.8, 0.85, 1.75), target=(0, 0.33, 0), fov=38)
+    scene.look = pl.Look(low=-4.0, high=6.0)
     return scene
 
 

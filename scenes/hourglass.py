@@ -43,8 +43,8 @@ def build(radius: float = 0.004, neck: float = 0.018, friction_angle: float = 28
     upper = pl.Box(size=(3 * BULB, FILL, 3 * BULB), center=(0, FILL / 2, 0))
     sand = pl.Granular(friction_angle=friction_angle, grains=grains)
     scene.add(shape & upper, sand, name="sand", colors="sand", sampling="regular")
-    scene.camera = pl.Camera(position=(0.35, 0.12, 1.15), target=(0, 0, 0), fov=31)
-    scene.look = pl.Look(low=-0.7, high=1.2, containers="glass")
+    scene.camera = pl.Camera(position=(0.3, 0.12, 1.05), target=(0, 0, 0), fov=31)
+    scene.look = pl.Look(low=-4.0, high=6.0, containers="glass")
     return scene
 
 

@@ -21,16 +21,16 @@ def build(radius: float = 0.005, aspect: float = 2.0, round: bool = False, frict
     scene = pl.Scene(particle_radius=radius, periodic=(None, None, None if round else depth))
     scene.add(pl.Plane(), pl.Boundary(), name="floor")
     column: pl.Shape = pl.Cylinder(radius=WIDTH, height=height, center=(0, height / 2, 0))
-    scene.camera = pl.Camera(position=(0.55, 0.5, 1.1), target=(0, 0.07, 0), fov=38)
+    scene.camera = pl.Camera(position=(0.35, 0.45, 0.9), target=(0, 0.08, 0), fov=38)
     if not round:
         wall = pl.Box(size=(WIDTH, 1.3 * height, 3 * depth), center=(-WIDTH / 2, 0.65 * height, depth / 2))
         shown = pl.Box(size=(0.1 * WIDTH, 1.3 * height, depth), center=(-0.05 * WIDTH, 0.65 * height, depth / 2))
         scene.add(wall, pl.Boundary(friction=0.0), name="wall", shown=shown)
         column = pl.Box(size=(WIDTH, height, depth), center=(WIDTH / 2, height / 2, depth / 2))
-        scene.camera = pl.Camera(position=(0.6, 0.4, 1.1), target=(0.22, 0.08, depth / 2), fov=36)
+        scene.camera = pl.Camera(position=(0.55, 0.32, 0.85), target=(0.24, 0.1, depth / 2), fov=36)
     sand = pl.Granular(friction_angle=friction_angle, grains=grains)
     scene.add(column, sand, name="sand", colors="sand")
-    scene.look = pl.Look(low=-0.8, high=1.6)
+    scene.look = pl.Look(low=-4.0, high=6.0)
     return scene
 
 

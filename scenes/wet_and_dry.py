@@ -6,8 +6,8 @@ import pliant as pl
 
 SECONDS = 2.5
 LENGTH, WIDTH = 2.0, 0.4  # of the tank [m]
-WATER = (0.6, 0.4)  # length and height of the water [m]
-DAM, CREST, SLOPE = 1.15, 0.24, 32.0  # middle and height of the dam [m], and how steep it is [degree]
+WATER = (0.6, 0.55)  # length and height of the water [m]
+DAM, CREST, SLOPE = 1.1, 0.17, 32.0  # middle and height of the dam [m], and how steep it is [degree]
 
 
 def dam(width: float) -> pl.Shape:
@@ -27,14 +27,14 @@ def build(radius: float = 0.01, friction_angle: float = 35.0, cohesion: float = 
     grains: drawn for each particle of sand, 0 for none.
     """
     scene = pl.Scene(particle_radius=radius)
-    tank = pl.Box(size=(LENGTH, 0.8, WIDTH), center=(LENGTH / 2, 0.4, WIDTH / 2))
+    tank = pl.Box(size=(LENGTH, 1.0, WIDTH), center=(LENGTH / 2, 0.5, WIDTH / 2))
     scene.add(tank, pl.Boundary(inside_out=True), name="tank")
     length, height = WATER
     water = pl.Box(size=(length, height, WIDTH), center=(length / 2, height / 2, WIDTH / 2))
     scene.add(water, pl.Fluid(), name="water")
     sand = pl.Granular(friction_angle=friction_angle, cohesion=cohesion, grains=grains)
     scene.add(dam(WIDTH), sand, name="sand", colors="sand")
-    scene.camera = pl.Camera(position=(1.5, 1.0, 2.3), target=(0.95, 0.15, 0.2), fov=36)
+    scene.camera = pl.Camera(position=(1.35, 0.95, 2.2), target=(1.0, 0.22, 0.2), fov=36)
     scene.look = pl.Look(low=-1.5, high=3.0)
     return scene
 

@@ -42,7 +42,7 @@ def build(radius: float = 0.008, spin: float = 5.0, slip: float = 0.4, friction_
     bed = pl.Box(size=(LENGTH, DEPTH, WIDTH), center=(LENGTH / 2, DEPTH / 2, WIDTH / 2))
     scene.add(bed, pl.Granular(friction_angle=friction_angle, grains=grains), name="sand", colors="sand")
     scene.camera = pl.Camera(position=(0.9, 0.62, 1.45), target=(0.6, 0.12, 0.15), fov=36)
-    scene.look = pl.Look(low=-0.8, high=1.4)
+    scene.look = pl.Look(low=-3.0, high=4.5)
     return scene
 
 

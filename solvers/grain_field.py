@@ -1,7 +1,7 @@
 """The motion of a granular medium as a field, which its grains read (Neder 2024, Section 5.12; on a grid instead of
 over the neighbours of each grain, as Section 6 suggests).
 
-Nodes stand about 2/3 of a spacing d apart, in blocks of 4^3. Only blocks within reach of particles have nodes, so that
+Nodes stand about 2/3 of a spacing d apart, in blocks of 8^3. Only blocks within reach of particles have nodes, so that
 a stray particle costs a few blocks. Nodes stand at fixed places: they must not move with the box around the particles,
 or the field would flicker in a pile at rest. At each node, with the weight of Eq. 40 over particles in reach R = 3 r,
 
@@ -31,12 +31,12 @@ from pliant.world import World
 
 REACH = 1.5  # in spacings: R = 3 r (Ihmsen et al. 2013, where the weights come from)
 MEAN_WEIGHT = 4 * np.pi * REACH**3 * 16 / 315  # of all particles of a full medium at a point: integral of w over d^3
-LOG = 2
+LOG = 3
 DENSITY = 1 << LOG  # nodes along a block's edge
 OWN = DENSITY**3
 SIDE = DENSITY + 1  # a block also holds the next nodes of its neighbours, so that grains find all corners in it
 PADDED = SIDE**3
-BLOCK = 8 / 3  # in spacings: nodes 2/3 apart. Coarser, crowds in the cells go unseen; finer, it costs more
+BLOCK = 16 / 3  # in spacings: nodes 2/3 apart. Coarser, crowds in the cells go unseen; finer, it costs more
 STAND_OFF = 0.5  # in spacings: where particles stand in front of walls
 BLOCKS_PER_PARTICLE = 64  # beyond, the directory covers the bulk only: what flies far outside falls freely
 LEAST_BLOCKS = 1 << 16
@@ -146,7 +146,7 @@ def _count(n: ti.i32, x: Vectors, grid: Vectors, shape: Ints, wraps: ti.template
 def _crowd(slots: ti.i32, shape: Ints, wraps: ti.template(), directory: Ints, where: Ints, count: Ints, held: Reals):
     """Sets up the counts of all cells around the nodes of a block: its own, and the last ones of the blocks before."""
     dims, periodic = triple(shape, 0), triple(shape, 3)
-    ti.loop_config(block_dim=8)
+    ti.loop_config(block_dim=2)
     for slot in range(ti.max(slots, ROUNDS)):
         if slot < slots:
             block = block_of(where[slot], dims)
@@ -203,7 +203,7 @@ def _gather(slots: ti.i32, dt: ti.f32, reach: ti.f32, wraps: ti.template(), peri
     """W v and W at each node (Eq. 40, 41), over particles where they were before the step, block by block."""
     cells, around = triple(n_shape, 0), triple(n_shape, 3)
     dims = triple(shape, 0)
-    ti.loop_config(block_dim=8)
+    ti.loop_config(block_dim=2)
     for slot in range(ti.max(slots, ROUNDS)):
         if slot < slots:
             block, first = block_of(where[slot], dims), OWN * slot
@@ -218,6 +218,7 @@ def _gather(slots: ti.i32, dt: ti.f32, reach: ti.f32, wraps: ti.template(), peri
                 if around[k] == 0:
                     low[k] = ti.min(ti.max(low[k], 0), cells[k] - 1)
                     high[k] = ti.max(ti.min(high[k], cells[k] - 1), 0)
+                high[k] = ti.min(high[k], low[k] + cells[k] - 1)  # no cell twice in a short period
             base, full = vec3(0.0), 0.0
             for rz in range(low[2], high[2] + 1):
                 for ry in range(low[1], high[1] + 1):
@@ -257,7 +258,7 @@ def _gather(slots: ti.i32, dt: ti.f32, reach: ti.f32, wraps: ti.template(), peri
 def _pad(slots: ti.i32, shape: Ints, wraps: ti.template(), directory: Ints, where: Ints, own: Nodes, values: Nodes):
     """Sets up all nodes that the cells of a block have: its own, and the first ones of the next blocks."""
     dims, periodic = triple(shape, 0), triple(shape, 3)
-    ti.loop_config(block_dim=8)
+    ti.loop_config(block_dim=2)
     for slot in range(ti.max(slots, ROUNDS)):
         if slot < slots:
             block = block_of(where[slot], dims)
@@ -356,7 +357,8 @@ class GrainField:
         self.reach = REACH * world.spacing
         block = np.full(3, BLOCK * world.spacing)
         periods = world.neighbors.periods
-        self.dims = np.where(periods > 0, np.floor(periods / block), 0).astype(int)
+        # two at least: in a single one, nodes would miss the images of particles at its other end
+        self.dims = np.where(periods > 0, np.maximum(np.floor(periods / block), 2), 0).astype(int)
         self.size = np.where(periods > 0, periods / np.maximum(self.dims, 1), block) / DENSITY
         self.grid, self.shape = ti.ndarray(vec3, 3), ti.ndarray(ti.i32, 6)
         self.directory, self.used = ti.ndarray(ti.i32, LEAST_BLOCKS), ti.ndarray(ti.i32, 1)
