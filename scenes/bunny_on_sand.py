@@ -23,7 +23,7 @@ def build(radius: float = 0.01, drop: float = 0.3, density: float = 1000.0, youn
     if mesh:
         tall = np.ptp(pl.Mesh(mesh).bounds()[:, 1])
         shape = pl.Mesh(mesh, scale=HEIGHT / tall, center=(0, HEIGHT / 2, 0))
-    scene = pl.Scene(particle_radius=radius, elasticity=pl.Split(dt_elastic=2e-3))
+    scene = pl.Scene(particle_radius=radius, elasticity=pl.Split(dt_elastic=3e-3))
     box = pl.Box(size=(LENGTH, 1.2, LENGTH), center=(0, 0.6, 0))
     scene.add(box, pl.Boundary(inside_out=True), name="box")
     bed = pl.Box(size=(LENGTH, DEPTH, LENGTH), center=(0, DEPTH / 2, 0))

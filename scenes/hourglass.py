@@ -7,7 +7,7 @@ import pliant as pl
 SECONDS = 5.0
 BULB, HALF = 0.1, 0.26  # inner radius and height of each half of the glass [m]
 FILL = 0.2  # height over the neck up to which the upper half is filled [m]
-SIDES, RINGS = 48, 61  # of the glass
+SIDES, RINGS = 36, 41  # of the glass
 
 
 def profile(y: np.ndarray, neck: float) -> np.ndarray:

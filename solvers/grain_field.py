@@ -255,13 +255,15 @@ def _gather(slots: ti.i32, dt: ti.f32, reach: ti.f32, wraps: ti.template(), peri
 
 
 @ti.kernel
-def _pad(slots: ti.i32, shape: Ints, wraps: ti.template(), directory: Ints, where: Ints, own: Nodes, values: Nodes):
-    """Sets up all nodes that the cells of a block have: its own, and the first ones of the next blocks."""
+def _pad(slots: ti.i32, still: ti.f32, shape: Ints, wraps: ti.template(), directory: Ints, where: Ints, own: Nodes,
+         values: Nodes, calm: Ints):  # fmt: skip
+    """Sets up all nodes that the cells of a block have: its own, and the first ones of the next blocks. The block is
+    calm if none of them is faster than `still`."""
     dims, periodic = triple(shape, 0), triple(shape, 3)
     ti.loop_config(block_dim=2)
     for slot in range(ti.max(slots, ROUNDS)):
         if slot < slots:
-            block = block_of(where[slot], dims)
+            block, fast = block_of(where[slot], dims), 0
             for n in range(8):
                 over = ti.Vector([n & 1, n >> 1 & 1, n >> 2])
                 other = slot_at(block + over, dims, periodic, wraps, directory)
@@ -274,6 +276,8 @@ def _pad(slots: ti.i32, shape: Ints, wraps: ti.template(), directory: Ints, wher
                                 value = own[OWN * other + a + DENSITY * (b + DENSITY * c)]
                             t = DENSITY * over + ti.Vector([a, b, c])
                             values[PADDED * slot + t[0] + SIDE * (t[1] + SIDE * t[2])] = value
+                            fast |= value[:3].norm() > still * value[3]
+            calm[slot] = 1 - fast
 
 
 @ti.kernel
@@ -365,16 +369,16 @@ class GrainField:
         self._allocate(1)
 
     def _allocate(self, slots: int) -> None:
-        self.where, self.near = ti.ndarray(ti.i32, slots), ti.ndarray(ti.i32, slots)
+        self.where, self.near, self.calm = (ti.ndarray(ti.i32, slots) for _ in range(3))
         kinds = (ti.i32, vec3, vec4, ti.f32)
         self.count, self.place, self.own, self.squares = (ti.ndarray(kind, OWN * slots) for kind in kinds)
         self.values, self.held = ti.ndarray(vec4, PADDED * slots), ti.ndarray(ti.f32, PADDED * slots)
 
     def find(self, dt: float, low: np.ndarray, high: np.ndarray, n: int, x: ti.Ndarray, sides: list[tuple],
-             reach: float) -> None:  # fmt: skip
+             reach: float, still: float) -> None:  # fmt: skip
         """The field of a step of dt that has just ended, for `n` grains at `x` before it. Particles were in the box
         low..high then; `sides` are the walls as `walls.side_at` takes them. A block is near one if a point in it may be
-        within `reach` [m] of it."""
+        within `reach` [m] of it, and calm if nothing in it is faster than `still` [m/s]."""
         p, near, d = self.world.particles, self.world.neighbors, self.world.spacing
         self._cover(low, high)
         layout = self.shape, near.wraps, self.directory
@@ -387,13 +391,13 @@ class GrainField:
         _crowd(slots, *layout, self.where, self.count, self.held)
         _gather(slots, dt, self.reach, near.wraps, near.period, near.grid, near.shape, near.start, p.x, p.v, p.body,
                 self.crowd, self.grid, self.shape, self.where, self.held, self.own, self.squares)  # fmt: skip
-        _pad(slots, *layout, self.where, self.own, self.values)
+        _pad(slots, still, *layout, self.where, self.own, self.values, self.calm)
         close = reach + float(np.linalg.norm(self.size))  # a block goes on by one cell behind its last own node
         for wall in sides:
             _stand_off(OWN * slots, STAND_OFF * d, close, self.place, self.near, *wall)
         if sides:
             _redirect(OWN * slots, self.grid, *layout, self.where, self.place, self.values, self.own)
-            _pad(slots, *layout, self.where, self.own, self.values)
+            _pad(slots, still, *layout, self.where, self.own, self.values, self.calm)
 
     def _cover(self, low: np.ndarray, high: np.ndarray) -> None:
         """Lays the directory over the particles; if these are too far apart, over their bulk."""

@@ -21,8 +21,8 @@ from scipy.spatial import cKDTree
 
 from pliant.backend import Ints, Vectors, upload, vec3
 from pliant.distances import FAR, Blocks, Directory, DistanceMap
-from pliant.neighbors import INVERSE_LENGTH, LENGTH, difference, triple
-from pliant.solvers.grain_field import GrainField, Nodes, field_at
+from pliant.neighbors import INVERSE, INVERSE_LENGTH, LENGTH, ORIGIN, difference, triple
+from pliant.solvers.grain_field import LOG, GrainField, Nodes, field_at, slot_at
 from pliant.walls import PIVOT, PLACE, POSE, SPIN, VELOCITY, Wall, rotation, side_at
 from pliant.world import World
 
@@ -32,6 +32,7 @@ MOST_STRIDES = 16
 ROUNDS = 4  # where walls meet at acute angles, grains are pushed from one to the other
 WALLS, LANDING = 1, 2  # may be near walls; fall so fast that they may also miss the medium. Above: were put back
 SLACK = 0.02  # share of the clearance that later rounds leave
+STILL = 1e-6  # in spacings: what moves less in a step stands still. It would be lost in single precision anyway
 HOP = 0.5  # in strides: what moves less and is far from walls is not looked at
 FINE = 0.5  # in spacings: that of the maps of round walls, whose nodes are half of it apart
 KNOWN, DEPTH = 3.9, 2.0  # in those: how far in front of the surface and behind it they are made
@@ -40,11 +41,19 @@ KNOWN, DEPTH = 3.9, 2.0  # in those: how far in front of the surface and behind 
 @ti.kernel
 def _move(n: ti.i32, dt: ti.f32, gravity: Vectors, stride: ti.f32, period: Vectors, grid: Vectors, shape: Ints,
           wraps: ti.template(), directory: Ints, values: Nodes, near: Ints, old_x: Vectors, old_v: Vectors, x: Vectors,
-          v: Vectors, watch: Ints):  # fmt: skip
-    """Eq. 42, with 0 or 1 for eta. Notes what is to be looked at again: see the names of `watch`."""
+          v: Vectors, watch: Ints, still: ti.f32, calm: Ints):  # fmt: skip
+    """Eq. 42, with 0 or 1 for eta. Notes what is to be looked at again: see the names of `watch`. What rests in a calm
+    block stays where it is: most of a pile, most of the time."""
     dims, periodic = triple(shape, 0), triple(shape, 3)
     for i in range(n):
         at = old_x[i]
+        if old_v[i].dot(old_v[i]) <= still * still:
+            block = ti.floor((at - grid[ORIGIN]) * grid[INVERSE], ti.i32) >> LOG
+            slot = slot_at(block, dims, periodic, wraps, directory)
+            if slot >= 0:
+                if calm[slot] == 1:
+                    x[i], v[i], watch[i] = at, vec3(0.0), 0
+                    continue
         speed, fill, slot = field_at(at, i, grid, dims, periodic, wraps, directory, values)
         seen = WALLS
         if fill < FILLED:
@@ -193,10 +202,10 @@ class Grains:
         near, stride = self.world.neighbors, STRIDE * self.world.spacing
         self._x, self.x, self._v, self.v = self.x, self._x, self.v, self._v
         sides = self._place()
-        largest = max(body.radius for body in self.bodies)
-        self.field.find(dt, low, high, self.n, self._x, sides, largest + HOP * stride)
+        largest, still = max(body.radius for body in self.bodies), STILL * self.world.spacing / dt
+        self.field.find(dt, low, high, self.n, self._x, sides, largest + HOP * stride, still)
         _move(self.n, dt, self._gravity, stride, near.period, *self.field.arguments, self._x, self._v, self.x, self.v,
-              self._watch)  # fmt: skip
+              self._watch, still, self.field.calm)  # fmt: skip
         _land(self.n, dt, stride, near.period, *self.field.arguments, self._x, self.x, self.v, self._watch)
         for again in [WALLS] + [LANDING + k for k in range(1, ROUNDS)] * (len(sides) > 1):
             for wall, side in zip(self.world.walls.walls, sides, strict=True):

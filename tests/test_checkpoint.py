@@ -13,12 +13,14 @@ import pliant as pl
 from pliant import checkpoint, description
 from pliant.sources import find_scene, scene_names
 
-LOW = {"bunny_moving": {"radius": 0.06}, "cantilever_alpha": {"radius": 0.025}, "dam_break": {"radius": 0.05},
-       "double_dam_break": {"radius": 0.06}, "falling_bodies_in_water": {"radius": 0.03}, "honey": {},
-       "moving_wall": {"radius": 0.05}, "randomized_walrus": {"radius": 0.08}, "sandstorm": {"radius": 0.025},
+LOW = {"bunny_moving": {"radius": 0.06}, "bunny_on_sand": {"radius": 0.025, "drop": 0.02},
+       "cantilever_alpha": {"radius": 0.025}, "dam_break": {"radius": 0.05}, "double_dam_break": {"radius": 0.06},
+       "falling_bodies_in_water": {"radius": 0.03}, "honey": {}, "hourglass": {"radius": 0.008, "neck": 0.03},
+       "moving_wall": {"radius": 0.05}, "randomized_walrus": {"radius": 0.08}, "sand_column": {"radius": 0.01},
+       "sand_piles": {"radius": 0.012, "seconds": 0.5}, "sandstorm": {"radius": 0.025},
        "squeezed_stack": {"radius": 0.018}, "still_water": {"radius": 0.06},
-       "twisted_beam": {"radius": 0.06, "turns": 1.0, "seconds": 0.012},
-       "wobbling_armadillo": {"radius": 0.05, "sampling": "fitted"}}  # fmt: skip
+       "twisted_beam": {"radius": 0.06, "turns": 1.0, "seconds": 0.012}, "wet_and_dry": {"radius": 0.03},
+       "wheel_in_sand": {"radius": 0.02}, "wobbling_armadillo": {"radius": 0.05, "sampling": "fitted"}}  # fmt: skip
 
 
 def state(sim):
