@@ -5,11 +5,6 @@ import math
 from pliant.materials.material import Material
 from pliant.options import nonnegative, param, positive
 
-# Particles interlock as they pass each other. A layer of them that flows down a slope shows up to 4 % more friction than
-# its stresses alone, and poured piles are steeper: by 1.4, 2.5, 3.1, 0.4 and 1.8 degrees at 20, 30, 35, 45 and 60
-# (`pliant validate repose` without this factor).
-INTERLOCKING = 0.96
-
 
 class Granular(Material):
     """A granular medium with Drucker-Prager friction (Neder 2024). Dry sand by default; gravel: friction_angle=42."""
@@ -36,4 +31,4 @@ class Granular(Material):
         Not more than on the cone around the Mohr-Coulomb pyramid of its angle, which is the smaller one above 50
         degrees: there the tangent would let columns stand by themselves."""
         sine = math.sin(math.radians(self.friction_angle))
-        return INTERLOCKING * min(self.roughness, 2 * math.sqrt(3) * sine / (3 - sine))
+        return min(self.roughness, 2 * math.sqrt(3) * sine / (3 - sine))

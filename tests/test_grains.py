@@ -211,7 +211,7 @@ def test_a_body_in_free_fall_keeps_its_shape():
 
 
 def test_rest_is_rest():
-    """A pile whose particles stand still has grains that stand still, once those on its edges have come down."""
+    """A pile whose particles stand still has grains that stand still."""
     scene = sand(walls=[FLOOR])
     scene.bodies[-1].fix()
     sim = scene.build()
