@@ -5,9 +5,9 @@ import numpy as np
 import pliant as pl
 
 SECONDS = 3.0
-LENGTH, WIDTH, DEPTH = 1.3, 0.36, 0.12  # of the bed [m]
+LENGTH, WIDTH, DEPTH = 1.3, 0.36, 0.14  # of the bed [m]
 WHEEL, BROAD, LUGS, LUG = 0.13, 0.12, 12, 0.03  # radius and width of the wheel, number and height of its lugs [m]
-START, SINKAGE = 0.25, 0.035  # where its axle is at first, from the end of the bed, and how deep its rim sinks in [m]
+START, SINKAGE = 0.25, 0.05  # where its axle is at first, from the end of the bed, and how deep its rim sinks in [m]
 SETTLE = 0.4  # in which it is lowered [s]
 
 
@@ -21,7 +21,7 @@ def wheel(center: tuple[float, float, float]) -> pl.Shape:
     return shape
 
 
-def build(radius: float = 0.008, spin: float = 5.0, slip: float = 0.4, friction_angle: float = 35.0,
+def build(radius: float = 0.008, spin: float = 5.0, slip: float = 0.5, friction_angle: float = 35.0,
           grains: int = 0) -> pl.Scene:  # fmt: skip
     """The wheel is lowered onto the bed, then it rolls along x, faster than it moves forward.
 
