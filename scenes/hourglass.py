@@ -23,8 +23,8 @@ def glass(neck: float) -> pl.Mesh:
     r = profile(y, neck)[:, None]
     rings = np.stack([r * np.cos(angles), np.repeat(y[:, None], SIDES, axis=1), r * np.sin(angles)], axis=-1)
     vertices = np.concatenate([rings.reshape(-1, 3), [(0, -HALF, 0), (0, HALF, 0)]])
-    ring, side = np.meshgrid(np.arange(RINGS - 1), np.arange(SIDES), indexing="ij")
-    a, b = (ring * SIDES + side).ravel(), (ring * SIDES + (side + 1) % SIDES).ravel()
+    ring, turn = np.meshgrid(np.arange(RINGS - 1), np.arange(SIDES), indexing="ij")
+    a, b = (ring * SIDES + turn).ravel(), (ring * SIDES + (turn + 1) % SIDES).ravel()
     side, after, last = np.arange(SIDES), (np.arange(SIDES) + 1) % SIDES, (RINGS - 1) * SIDES
     bottom, top = np.full(SIDES, RINGS * SIDES), np.full(SIDES, RINGS * SIDES + 1)
     faces = [(a, a + SIDES, b), (b, a + SIDES, b + SIDES), (bottom, side, after), (top, last + after, last + side)]

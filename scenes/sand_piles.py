@@ -47,9 +47,9 @@ def let_go(sim: pl.Simulation) -> None:
     """What has come to the mouth of its pipe is free."""
     for angle in ANGLES:
         sand = sim[f"sand of {angle} degrees"]
-        held = sand.fixed
-        if held.any():
-            sand.release(held & (sand.x[:, 1] < mouth(angle)))
+        free = sand.fixed & (sand.x[:, 1] < mouth(angle))
+        if free.any():
+            sand.release(free)
 
 
 def slope(sim: pl.Simulation, angle: float) -> float:

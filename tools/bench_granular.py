@@ -9,6 +9,8 @@ import argparse
 import dataclasses
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -76,15 +78,19 @@ def measure(case: Case) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def milliseconds(stage: str, result: dict[str, Any]) -> str:
+    return f"{result['ms'][stage]:.1f}"
+
+
 def table(results: list[dict[str, Any]]) -> Table:
     """A column for each case."""
     made = Table(title="Sand: milliseconds per step (means)")
     made.add_column("")
     for result in results:
         made.add_column(result["case"], justify="right")
-    rows = {
+    rows: dict[str, Callable[[dict[str, Any]], str]] = {
         "particles": lambda r: f"{r['particles']:,}", "number of grains": lambda r: f"{r['grains']:,}",
-        **{name: lambda r, name=name: f"{r['ms'][name]:.1f}" for name in (*STAGES, "rest")},
+        **{name: partial(milliseconds, name) for name in (*STAGES, "rest")},
         "step": lambda r: f"{r['total']:.1f}", "iterations": lambda r: f"{r['iterations']:.1f}",
         "mean density error": lambda r: f"{r['mean_density_error']:.1e}",
         "length of a step [ms]": lambda r: f"{r['dt']:.1f}", "share of grains": lambda r: f"{r['share']:.0%}",

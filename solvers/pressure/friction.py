@@ -274,8 +274,9 @@ class Friction:
 
     def _own_weight(self) -> float:
         """-W'(r) / r at r = 0: the weight of a particle itself among its neighbours, per volume."""
-        W, h, r = self.world.neighbors.smoothing.W, self.world.h, 1e-3 * self.world.h
-        return float(2 * (W(0.0, h) - W(r, h)) / r**2)
+        h, r = self.world.h, 1e-3 * self.world.h
+        at, beside = self.world.neighbors.smoothing.W(np.array([0.0, r]), h)
+        return float(2 * (at - beside) / r**2)
 
     @property
     def _pairs(self) -> tuple:

@@ -189,9 +189,9 @@ def pour(angle: float, high: float, rest: float = 1.0) -> Any:
     sand.move(lambda t: (0, -speed, 0))
 
     def let_go(sim: Any) -> None:
-        held = sim["sand"].fixed
-        if held.any():
-            sim["sand"].release(held & (sim["sand"].x[:, 1] < mouth))
+        free = sim["sand"].fixed & (sim["sand"].x[:, 1] < mouth)
+        if free.any():
+            sim["sand"].release(free)
 
     scene.on_step(let_go)
     sim = scene.build()
@@ -290,7 +290,9 @@ def discharge(hole: float, wide: int, high: int) -> tuple[float, float]:
 
     scene.on_step(take_away)
     sim = scene.build()
-    times, out, total = [], [], len(sim["sand"])
+    times: list[float] = []
+    out: list[int] = []
+    total = len(sim["sand"])
     while not out or (out[-1] < 0.6 * total and sim.time < 60 * math.sqrt(high * d / GRAVITY)):
         sim.step()
         times.append(sim.time * math.sqrt(GRAVITY / d))
