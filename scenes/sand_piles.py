@@ -38,7 +38,7 @@ def build(radius: float = 0.006, seconds: float = 5.0, grains: int = 0) -> pl.Sc
         held.fix()
         held.move(lambda t: (0, -speed, 0))
     scene.on_step(let_go)
-    scene.camera = pl.Camera(position=(0, 0.42, 1.75), target=(0, 0.2, 0), fov=36)
+    scene.camera = pl.Camera(position=(0, 0.45, 1.6), target=(0, 0.17, 0), fov=36)
     scene.look = pl.Look(low=-4.0, high=6.0)
     return scene
 

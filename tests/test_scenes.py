@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 
+import numpy as np
 import pytest
 
 import pliant as pl
@@ -20,7 +21,7 @@ LOW = {  # options of build(), and seconds after which check() holds
     "moving_wall": ({"radius": 0.05}, 2.5),
     "randomized_walrus": ({"radius": 0.07, "dt": 4e-3}, 2.4),
     "sand_column": ({"radius": 0.01}, 1.0),
-    "sand_piles": ({"radius": 0.012, "seconds": 2.0}, 2.8),
+    "sand_piles": ({"radius": 0.012, "seconds": 1.2}, 2.1),
     "sandstorm": ({"radius": 0.018}, 0.8),
     "squeezed_stack": ({"radius": 0.015, "dt": 3e-3}, 1.7),
     "still_water": ({"radius": 0.03}, 3.0),
@@ -49,6 +50,15 @@ def test_dam_break_without_obstacle():
     assert [body.name for body in sim.scene.bodies] == ["tank", "water"]
     sim.run(0.1)
     assert sim["water"].x[:, 0].max() > 1.228, "the column does not collapse"
+
+
+def test_round_column_of_sand():
+    scene = importlib.import_module("pliant.scenes.sand_column")
+    sim = scene.build(radius=0.012, round=True).build()
+    sim.run(0.9)
+    scene.check(sim)
+    x = sim["sand"].x
+    assert np.abs(x.mean(axis=0)[[0, 2]]).max() < 0.1 * scene.WIDTH, "it has not remained round"
 
 
 def test_surface_tension_gives_laplace_pressure():

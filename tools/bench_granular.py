@@ -93,7 +93,7 @@ def table(results: list[dict[str, Any]]) -> Table:
         **{name: partial(milliseconds, name) for name in (*STAGES, "rest")},
         "step": lambda r: f"{r['total']:.1f}", "iterations": lambda r: f"{r['iterations']:.1f}",
         "mean density error": lambda r: f"{r['mean_density_error']:.1e}",
-        "length of a step [ms]": lambda r: f"{r['dt']:.1f}", "share of grains": lambda r: f"{r['share']:.0%}",
+        "length of a step, ms": lambda r: f"{r['dt']:.1f}", "share of grains": lambda r: f"{r['share']:.0%}",
         "time on the clock / simulated": lambda r: f"{r['factor']:.1f}",
         "ms for 1/60 s": lambda r: f"{r['frame']:.0f}", "cores": bench.cores,
     }  # fmt: skip
