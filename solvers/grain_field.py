@@ -146,9 +146,9 @@ def _count(n: ti.i32, x: Vectors, grid: Vectors, shape: Ints, wraps: ti.template
 def _crowd(slots: ti.i32, shape: Ints, wraps: ti.template(), directory: Ints, where: Ints, count: Ints, held: Reals):
     """Sets up the counts of all cells around the nodes of a block: its own, and the last ones of the blocks before."""
     dims, periodic = triple(shape, 0), triple(shape, 3)
-    ti.loop_config(block_dim=2)
-    for slot in range(ti.max(slots, ROUNDS)):
-        if slot < slots:
+    for task in range(ROUNDS * slots):
+        if task % ROUNDS == 0:
+            slot = task // ROUNDS
             block = block_of(where[slot], dims)
             for n in range(8):
                 under = ti.Vector([n & 1, n >> 1 & 1, n >> 2])
@@ -203,9 +203,9 @@ def _gather(slots: ti.i32, dt: ti.f32, reach: ti.f32, wraps: ti.template(), peri
     """W v and W at each node (Eq. 40, 41), over particles where they were before the step, block by block."""
     cells, around = triple(n_shape, 0), triple(n_shape, 3)
     dims = triple(shape, 0)
-    ti.loop_config(block_dim=2)
-    for slot in range(ti.max(slots, ROUNDS)):
-        if slot < slots:
+    for task in range(ROUNDS * slots):
+        if task % ROUNDS == 0:
+            slot = task // ROUNDS
             block, first = block_of(where[slot], dims), OWN * slot
             corner = grid[ORIGIN] + DENSITY * grid[SIZE] * block
             for k in range(OWN):
@@ -260,9 +260,9 @@ def _pad(slots: ti.i32, still: ti.f32, shape: Ints, wraps: ti.template(), direct
     """Sets up all nodes that the cells of a block have: its own, and the first ones of the next blocks. The block is
     calm if none of them is faster than `still`."""
     dims, periodic = triple(shape, 0), triple(shape, 3)
-    ti.loop_config(block_dim=2)
-    for slot in range(ti.max(slots, ROUNDS)):
-        if slot < slots:
+    for task in range(ROUNDS * slots):
+        if task % ROUNDS == 0:
+            slot = task // ROUNDS
             block, fast = block_of(where[slot], dims), 0
             for n in range(8):
                 over = ti.Vector([n & 1, n >> 1 & 1, n >> 2])
