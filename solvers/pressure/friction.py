@@ -127,20 +127,6 @@ def sheared(i: ti.i32, u: ti.template(), q: ti.template(), weight: ti.f32, mixed
 
 
 @ti.kernel
-def _prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-             factor: RealTable, V: Reals, mobility: Reals, E: Reals):  # fmt: skip
-    """E as for an isotropic neighbourhood: a third of what D is, and all of what its lopsidedness adds."""
-    for i in range(n):
-        total, others = vec3(0.0), 0.0
-        for k in range(count[i]):
-            j = neighbor[i, k]
-            G = factor[i, k] * difference(x[i], x[j], wraps, period)
-            total += G
-            others += mobility[j] / V[j] * G.dot(G)
-        E[i] = mobility[i] * total.dot(total) + V[i] * others / 3.0
-
-
-@ti.kernel
 def _begin(n: ti.i32, mixed: ti.template(), body: Ints, grip: Reals, wraps: ti.template(), period: Vectors, x: Vectors,
            count: Ints, neighbor: IntTable, factor: RealTable, mobility: Reals, dt: ti.f32, stress: Vectors,
            shear: Vectors, touch: Vectors, normal: Vectors, v: Vectors):  # fmt: skip
@@ -283,8 +269,11 @@ class Friction:
         return (self.mixed, self.world.particles.body, self.grip, *self.world.neighbors.pairs)
 
     def prepare(self, mobility: ti.Ndarray) -> None:
+        """E as for an isotropic neighbourhood: a third of what D has from the neighbours, and all of what their
+        lopsidedness adds. Walls have no part in it."""
         p = self.world.particles
-        _prepare(p.n, *self.world.neighbors.pairs, p.V, mobility, p.E)
+        p.part.fill(0.0)
+        system.prepare(p.n, *self.world.neighbors.pairs, p.part, p.V, mobility, 1.0 / 3.0, p.E)
 
     def guess(self, dt: float) -> None:
         """Lets the stresses of the last step act."""

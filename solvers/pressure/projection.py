@@ -79,7 +79,7 @@ class Projection:
 
     def prepare(self) -> None:
         p = self.world.particles
-        system.prepare(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.V, self.ease, p.D)
+        system.prepare(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.V, self.ease, 1.0, p.D)
         if self.friction:
             self.friction.prepare(self.ease)
 

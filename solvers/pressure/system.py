@@ -38,8 +38,8 @@ COMPRESSION, TWO_SIDED, LENGTH, CURVATURE, LARGEST, MEMBERS, SUMS = range(7)  # 
 
 @ti.kernel
 def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, V: Reals, mobility: Reals, D: Reals):  # fmt: skip
-    """D_i = mobility_i |sum_j G_ij + b_i|^2 + sum_j mobility_j V_i / V_j |G_ij|^2."""
+            factor: RealTable, b: Vectors, V: Reals, mobility: Reals, share: ti.f32, D: Reals):  # fmt: skip
+    """D_i = mobility_i |sum_j G_ij + b_i|^2 + share sum_j mobility_j V_i / V_j |G_ij|^2; all of it for pressures."""
     for i in range(n):
         total, others = vec3(0.0), 0.0
         for k in range(count[i]):
@@ -48,7 +48,7 @@ def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
             total += G
             others += mobility[j] / V[j] * G.dot(G)
         total += b[i]
-        D[i] = mobility[i] * total.dot(total) + V[i] * others
+        D[i] = mobility[i] * total.dot(total) + share * V[i] * others
 
 
 @ti.func
