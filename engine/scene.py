@@ -221,13 +221,14 @@ class Scene:
         self._problems: list[str] = []
 
     def add(self, shape: Shape, material: Material, name: str | None = None, velocity: Any = (0.0, 0.0, 0.0),
-            colors: str = "water", shown: Shape | None = None, particle_radius: float | None = None,
+            colors: str | None = None, shown: Shape | None = None, particle_radius: float | None = None,
             sampling: str | None = None, **unknown: Any) -> Body:  # fmt: skip
         """Adds a body of that shape and material, moving at `velocity` [m/s] at the start.
 
-        `colors` names the colour map in which pictures show the speed of its particles. `shown` is the shape of a
-        wall or an elastic body in pictures and exports, if it is not the one that acts: a fine mesh for a coarse one,
-        or a part of it. That of an elastic body follows its particles.
+        `colors` names the colour map in which pictures show the speed of its particles; if it is not given, sand is
+        drawn in "sand" and all else in "water". `shown` is the shape of a wall or an elastic body in pictures and
+        exports, if it is not the one that acts: a fine mesh for a coarse one, or a part of it. That of an elastic body
+        follows its particles.
         `particle_radius` [m] gives an elastic body finer particles than the scene's, down to half of theirs; so does
         `pl.Mesh(..., particles=...)`. `sampling` is how the shape is filled: "fitted" to its surface (Kugelstadt 2021,
         Section 7; usual for elastic bodies and for fluids in round containers), "regular" (usual for other fluids) or
@@ -247,6 +248,7 @@ class Scene:
                                   "one")  # fmt: skip
         known = [p for p in inspect.signature(Scene.add).parameters if p not in ("self", "unknown")]
         self._problems += [f"{name}: add has no " + unknown_name("parameter", k, known)[8:] for k in unknown]
+        colors = getattr(material, "colors", "water") if colors is None else colors
         if colors not in COLOR_MAPS:
             self._problems.append(f"{name}: " + unknown_name("colour map", str(colors), COLOR_MAPS))
         if sampling is not None and sampling not in METHODS:

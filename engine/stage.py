@@ -28,7 +28,6 @@ OPAQUE = (0.93, 0.55, 0.25)  # colour of obstacles
 WET = 0.95  # share of the particles that must be inside a container for their surface to be cut at its walls
 MOST_PLANES = 200  # of a container: beyond (spheres, scans), a surface that bulges by a hair is the lesser evil
 TYPICAL = 0.6  # share of the speed of a free fall through the scene that most of a scene stays below
-USUAL_COLORS = "water"  # the colour map of a body that was added without one
 FORMAT, VERSION = "pliant stage", 1
 _VIEWS = {"Camera": Camera, "Orbit": Orbit}
 
@@ -105,7 +104,7 @@ class Stage:
         fall = float(np.sqrt(2 * np.linalg.norm(sim.world.gravity) * np.ptp(extent[:, 1])))
         filled = [f.body for f in sim.fillings]
         bodies = [StageBody(b.name, b.colors, scene.spacing_of(b) / 2, isinstance(b.material, Fluid)) for b in filled]
-        bodies += [StageBody(f.body.name + GRAINS, _grain_colors(f.body.colors), g.radius, fluid=False, grains=True)
+        bodies += [StageBody(f.body.name + GRAINS, f.body.colors, g.radius, fluid=False, grains=True)
                    for g in (sim.grains.bodies if sim.grains else ()) for f in [sim.fillings[g.number]]]  # fmt: skip
         lights = getattr(scene, "lights", None)
         lights = (lights,) if isinstance(lights, Light) else lights
@@ -200,11 +199,6 @@ class Stage:
             _view(header["camera"]), None if lights is None else tuple(_light(light) for light in lights),
             None if look is None else Look(**look), skins,
         )  # fmt: skip
-
-
-def _grain_colors(name: str) -> str:
-    """The colour map of grains: sand unless another was asked for."""
-    return "sand" if name == USUAL_COLORS else name
 
 
 def _plain(values: dict) -> dict:

@@ -1,6 +1,7 @@
 """Sand, gravel, grain: matter that flows when pushed hard enough, and otherwise stands."""
 
 import math
+from typing import ClassVar
 
 from pliant.materials.material import Material
 from pliant.options import nonnegative, param, positive
@@ -8,6 +9,8 @@ from pliant.options import nonnegative, param, positive
 
 class Granular(Material):
     """A granular medium with Drucker-Prager friction (Neder 2024). Dry sand by default; gravel: friction_angle=42."""
+
+    colors: ClassVar[str] = "sand"
 
     density: float = positive(1600.0, "bulk density, the pores included", "kg/m^3", high=1e6,
                               source="dry sand 1500 to 1700")  # fmt: skip

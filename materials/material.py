@@ -13,6 +13,7 @@ class Material(Options):
     sampled: ClassVar[bool] = True
     flows: ClassVar[bool] = True
     grips: ClassVar[bool] = True
+    colors: ClassVar[str] = "water"  # in which its bodies are drawn unless told otherwise
 
     @property
     def roughness(self) -> float:
