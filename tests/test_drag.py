@@ -469,6 +469,7 @@ def test_the_number_of_threads_makes_no_difference(tmp_path):
         assert state(pl.load(tmp_path / f"end{threads}.npz")) == state(sim)
 
 
+@pytest.mark.slow
 def test_wind_is_not_taken_for_an_explosion():
     scene = pl.Scene(particle_radius=5e-4, gravity=(0, 0, 0), air=pl.Air((20, 0, 0), grain=1e-4))
     scene.add(pl.Box(size=(1e-3, 1e-3, 1e-3)), pl.Fluid(), name="drop")

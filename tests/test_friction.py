@@ -217,7 +217,7 @@ def test_a_pile_comes_to_rest_and_stays(solver):
 
 
 def test_steeper_friction_makes_a_steeper_pile():
-    heights = [pile(angle, seconds=1.0)["sand"].x[:, 1].max() for angle in (0.0, 20.0, 40.0, 60.0)]
+    heights = [pile(angle, seconds=0.6)["sand"].x[:, 1].max() for angle in (10.0, 35.0, 60.0)]
     assert (np.diff(heights) > 0.5 * D).all()
 
 
@@ -261,7 +261,7 @@ def test_sand_holds_a_solid_that_would_sink_in_water():
         block = pl.Box(size=(4 * D, 4 * D, 4 * D), center=(5 * D, 7.2 * D, 5 * D))
         scene.add(block, pl.Elastic(density=3000, young=1e6), name="block")
         sim = scene.build()
-        sim.run(0.5)
+        sim.run(0.35)
         depths[name] = sim["block"].x[:, 1].min()
     assert depths["sand"] > 2.5 * D > depths["water"]
 

@@ -374,6 +374,7 @@ def test_a_collapse_makes_no_clumps():
     assert spread < 0.7 and close < 0.1
 
 
+@pytest.mark.slow
 def test_stirring_for_long_makes_no_clumps():
     """Without drift and scatter this drum comes to 2.5 and 0.22."""
     drum = (pl.Cylinder(radius=0.9, height=0.6, axis="z"), {"inside_out": True, "friction": 1.0})
