@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
@@ -168,24 +166,12 @@ def test_shapes_and_meshes_come_back_without_their_files(tmp_path):
     assert_equal(one, other)
 
 
-THREADS = """
-import sys, taichi as ti
-init = ti.init
-ti.init = lambda **options: init(**options, cpu_max_num_threads=int(sys.argv[1]))
-import pliant as pl
-sim = pl.load(sys.argv[2])
-sim.run(0.05)
-sim.save(sys.argv[3])
-"""
-
-
-def test_the_number_of_threads_makes_no_difference(tmp_path):
+def test_the_number_of_threads_makes_no_difference(tmp_path, with_threads):
     sim = splash().build()
     sim.run(0.03)
     sim.save(tmp_path / "state.npz")
     for threads in (1, 2):
-        arguments = [str(threads), str(tmp_path / "state.npz"), str(tmp_path / f"end{threads}.npz")]
-        subprocess.run([sys.executable, "-c", THREADS, *arguments], check=True, timeout=120)
+        with_threads(threads, tmp_path / "state.npz", 0.05, tmp_path / f"end{threads}.npz")
     assert_equal(pl.load(tmp_path / "end1.npz"), pl.load(tmp_path / "end2.npz"))
     sim.run(0.05)
     assert_equal(pl.load(tmp_path / "end1.npz"), sim)

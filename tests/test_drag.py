@@ -1,8 +1,6 @@
 """Drag of the air: against a slow twin, the fall of a droplet in closed form, and what shields what."""
 
 import importlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -447,25 +445,13 @@ def test_a_file_from_before_there_was_air_is_the_same_scene():
     assert description.differences(older, arrays, windy, more) == ["air was None and is a Air"]
 
 
-THREADS = """
-import sys, taichi as ti
-init = ti.init
-ti.init = lambda **options: init(**options, cpu_max_num_threads=int(sys.argv[1]))
-import pliant as pl
-sim = pl.load(sys.argv[2])
-sim.run(0.02)
-sim.save(sys.argv[3])
-"""
-
-
-def test_the_number_of_threads_makes_no_difference(tmp_path):
+def test_the_number_of_threads_makes_no_difference(tmp_path, with_threads):
     sim = storm(grid()).build()
     sim.run(0.03)
     sim.save(tmp_path / "state.npz")
     sim.run(0.02)
     for threads in (1, 2):
-        arguments = [str(threads), str(tmp_path / "state.npz"), str(tmp_path / f"end{threads}.npz")]
-        subprocess.run([sys.executable, "-c", THREADS, *arguments], check=True, timeout=120)
+        with_threads(threads, tmp_path / "state.npz", 0.02, tmp_path / f"end{threads}.npz")
         assert state(pl.load(tmp_path / f"end{threads}.npz")) == state(sim)
 
 

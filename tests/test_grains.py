@@ -1,7 +1,5 @@
 """Grains of sand: where they begin, how they go with the medium and fall without it, and that walls hold them."""
 
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -411,23 +409,11 @@ def test_a_restart_is_exact(tmp_path):
     assert_same(one, other)
 
 
-THREADS = """
-import sys, taichi as ti
-init = ti.init
-ti.init = lambda **options: init(**options, cpu_max_num_threads=1)
-import pliant as pl
-sim = pl.load(sys.argv[1])
-sim.run(0.05)
-sim.save(sys.argv[2])
-"""
-
-
-def test_the_number_of_threads_makes_no_difference(tmp_path):
+def test_the_number_of_threads_makes_no_difference(tmp_path, with_threads):
     sim = collapse().build()
     sim.run(0.1)
     sim.save(tmp_path / "state.npz")
-    subprocess.run([sys.executable, "-c", THREADS, str(tmp_path / "state.npz"), str(tmp_path / "end.npz")], check=True,
-                   timeout=300)  # fmt: skip
+    with_threads(1, tmp_path / "state.npz", 0.05, tmp_path / "end.npz")
     sim.run(0.05)
     assert_same(pl.load(tmp_path / "end.npz"), sim)
 
