@@ -64,6 +64,7 @@ def start(backend: str = "cpu") -> None:
         ti.init(arch=BACKENDS[backend], default_fp=ti.f32, default_ip=ti.i32, offline_cache=True, log_level=ti.WARN,
                 cpu_block_dim_adaptive=False, default_cpu_block_dim=CHUNK)  # fmt: skip
     _started = backend
+    _free_vectors()
     if backend == "cpu":
         _spread_workers()
 
@@ -72,6 +73,13 @@ def ensure() -> None:
     """Starts Taichi on the CPU unless it runs already, on whichever backend."""
     if _started is None:
         start()
+
+
+def _free_vectors() -> None:
+    """Lets arrays of vectors and matrices go when nobody needs them: Taichi 1.7.4 frees those of numbers only."""
+    for kind in (ti.lang.matrix.VectorNdarray, ti.lang.matrix.MatrixNdarray):
+        if not hasattr(kind, "__del__"):
+            kind.__del__ = ti.lang._ndarray.ScalarNdarray.__del__
 
 
 def _spread_workers() -> None:

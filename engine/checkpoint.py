@@ -33,12 +33,14 @@ GRAINS = ("x", "v")
 
 @dataclasses.dataclass
 class Checkpoint:
-    """What a file holds: `state` and `scene` are trees of plain values, `arrays` are by name."""
+    """What a file holds: `state` and `scene` are trees of plain values, `arrays` are by name. A `fresh` one never was in
+    a file; a simulation whose parameters have changed goes on from it, and may have more fields."""
 
     path: str
     state: dict[str, Any]
     scene: dict[str, Any]
     arrays: dict[str, np.ndarray]
+    fresh: bool = False
 
     def particles(self, name: str) -> np.ndarray:
         """One field of the particles, in the order they had."""
@@ -84,21 +86,26 @@ class Checkpoint:
 # --- file -------------------------------------------------------------------------------------------
 
 
-def capture(sim: Any, more: dict[str, Any] | None = None) -> Callable[[str | os.PathLike], None]:
-    """Copies the state now; the function returned writes it to a path, at any time and in any thread. `more` are plain
-    values for whoever reads the file."""
+def hold(sim: Any, more: dict[str, Any] | None = None) -> Checkpoint:
+    """A copy of the state now."""
     tree, arrays = description.describe(sim.scene)
-    state = _state(sim) | {"more": more or {}}
     arrays |= {f"particles/{name}": sim.world.particles.numpy(name) for name in sim.world.particles.saved}
     if sim.grains is not None:
         arrays |= {f"grains/{name}": getattr(sim.grains, name).to_numpy() for name in GRAINS}
+    return Checkpoint("memory", _state(sim) | {"more": more or {}}, tree, arrays, fresh=True)
+
+
+def capture(sim: Any, more: dict[str, Any] | None = None) -> Callable[[str | os.PathLike], None]:
+    """Copies the state now; the function returned writes it to a path, at any time and in any thread. `more` are plain
+    values for whoever reads the file."""
+    held = hold(sim, more)
 
     def save(path: str | os.PathLike) -> None:
-        header = {"format": FORMAT, "version": VERSION, "state": state, "scene": tree}
-        header["checksum"] = _checksum(header, arrays)
+        header = {"format": FORMAT, "version": VERSION, "state": held.state, "scene": held.scene}
+        header["checksum"] = _checksum(header, held.arrays)
         text = np.frombuffer(_text(header).encode(), np.uint8)
         with atomic_write(path, durable=True) as file:
-            np.savez(file, **{HEADER: text}, **arrays)  # type: ignore[arg-type]
+            np.savez(file, **{HEADER: text}, **held.arrays)  # type: ignore[arg-type]
 
     return save
 
@@ -178,6 +185,8 @@ def fill(saved: Checkpoint, particles: Any) -> None:
     for name in particles.saved:
         _, kind, shape = KINDS[particles.schema[name].kind]
         array = saved.arrays.get(f"particles/{name}")
+        if array is None and saved.fresh:
+            continue
         if array is None or array.dtype != kind or array.shape != (particles.n, *shape):
             raise PliantError(f"{saved.path} does not hold the field {name!r} as this version of Pliant keeps it")
         particles.set(name, array)

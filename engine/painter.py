@@ -1,15 +1,10 @@
 """Drawing processes: each starts Taichi, owns a window, and turns snapshots into pictures, one at a time."""
 
 import contextlib
-import multiprocessing
 import os
 import pickle
-import signal
-import sys
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -18,6 +13,7 @@ from pliant import backend
 from pliant.errors import PliantError
 from pliant.frames import frame_file
 from pliant.io.data import Snapshot
+from pliant.processes import ignore_interrupts, start_apart
 from pliant.render.look import Look
 from pliant.render.renderer import Renderer
 from pliant.skins import without_skins
@@ -65,17 +61,10 @@ class Worker:
     process: Any = field(init=False)
 
     def __post_init__(self):
-        context = multiprocessing.get_context("spawn")  # a fork would share Taichi's threads, which it cannot
-        self.connection, other = context.Pipe()
-        self.process = context.Process(target=_work, args=(other, self.job), daemon=True)
         try:
-            with _no_main(), _deaf():
-                self.process.start()
+            self.process, self.connection = start_apart(_work, self.job)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
-            self.connection.close()
             raise PliantError(f"the snapshots' loader cannot be sent to another process: {error}.") from error
-        finally:
-            other.close()  # so that the death of the worker shows as the end of the file
 
     @property
     def busy(self) -> bool:
@@ -152,34 +141,9 @@ class Painter:
             worker.finish()
 
 
-@contextlib.contextmanager
-def _no_main() -> Iterator[None]:
-    """Hides the main script: a new process would run it again, simulation and all, unless it is written with care."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-
-
-@contextlib.contextmanager
-def _deaf() -> Iterator[None]:
-    """Processes that are started here never hear of Ctrl-C, not even while they import: their parent ends them."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # or the first process would start it, and with it hear signals again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _work(connection: Connection, job: Job) -> None:
     """The worker: draws frames until it is told to end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends its workers
+    ignore_interrupts()
     for name in ("LP_NUM_THREADS", "TI_CPU_MAX_NUM_THREADS", "RAYON_NUM_THREADS"):  # lavapipe, Taichi, splashsurf
         os.environ[name] = str(job.threads)
     try:

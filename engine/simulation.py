@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
-from pliant import assembly, backend, checkpoint
+from pliant import assembly, backend, changes, checkpoint
 from pliant.boundary import wall_profile
 from pliant.cache import cache_folder
 from pliant.checkpoint import Checkpoint
@@ -30,7 +30,7 @@ from pliant.sowing import make_grains
 from pliant.stats import Stats
 from pliant.views import BodyView, WallView
 from pliant.walls import FIELDS as WALL_FIELDS
-from pliant.walls import Walls
+from pliant.walls import Wall, Walls
 from pliant.world import World
 
 LEAST_FRAME_SHARE = 1e-6  # a rest of a frame shorter than this share of it counts as round-off
@@ -44,18 +44,24 @@ class Simulation:
 
     def __init__(self, scene: Scene, backend_name: str = "cpu", saved: Checkpoint | None = None):
         backend.start(backend_name)
-        self.scene, settings = scene, scene.settings
+        self.scene = scene
         self.notes: list[str] = []
         self.step_count, self.dt = 0, 0.0
         self._stop = False  # a callback's wish to end `run` or `frames`
         self.watchers: list[Callable[[Any], Any]] = []  # callbacks of whoever runs it, not part of the scene
         self.canvas = Canvas(self)
         self._free_dt = 0.0  # the last step that was not cut short to end on a frame
-        w = smoothing(settings.smoothing)
+        w = smoothing(scene.settings.smoothing)
         self.fillings = assembly.fill_bodies(scene, self.notes) if saved is None else saved.fillings(scene)
         for body in scene.bodies:
             self.notes += [f"{body.name}: {sentence}" for sentence in body.shape.warnings()]
         walls = [assembly.build_wall(b, scene.spacing, w) for b in scene.bodies if not b.material.sampled]
+        self._assemble(walls, saved)
+
+    def _assemble(self, walls: list[Wall], saved: Checkpoint | None) -> None:
+        """Makes the particles and what moves them, at the start or as they were when the state was saved."""
+        scene, settings = self.scene, self.scene.settings
+        w = smoothing(settings.smoothing)
         materials = tuple(filling.body.material for filling in self.fillings)
         forces = wanted_forces(materials, settings)
         fields = [*WALL_FIELDS, *settings.pressure.fields(materials), *(f for force in forces for f in force.fields)]
@@ -87,6 +93,23 @@ class Simulation:
             self.measure()
         else:
             checkpoint.restore(saved, self)
+
+    def change(self, body: Body | str | None = None, **values: Any) -> None:
+        """Changes parameters from the next step on: `sim.change(gravity=(0, 0, 0))` those of the scene,
+        `sim.change(duck, young=1e5)` those of the material of a body. Everything else stays as it is.
+
+        Parameters have the units and ranges that `Scene` and the materials give them. Those that say where particles
+        are (particle_radius, smoothing, periodic, inside_out, grains) cannot change.
+        """
+        changes.apply(self, body, values)
+
+    def rebuild(self, saved: Checkpoint) -> None:
+        """Makes all solvers anew, of the parameters that the scene has now, and goes on from a state of its own."""
+        walls = self.world.walls.walls
+        for wall in walls:
+            material = next(b.material for b in self.scene.bodies if b.name == wall.name)
+            wall.friction, wall.no_slip = material.friction, bool(material.no_slip)
+        self._assemble(walls, saved)
 
     def _count(self) -> dict[str, tuple[int, int]]:
         """First and last id of each body's particles."""

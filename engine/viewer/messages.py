@@ -17,7 +17,8 @@ COMMANDS = {
     "set": "owner, name, value: changes a parameter, as a Knob names it",
     "defaults": "gives all parameters the values of the scene",
     "limit": "factor or None: simulated seconds per second, at most",
-    "show": "field, grains (bool): what moments are to hold beside positions: the field that colours, and grains",
+    "show": "field, grains, skins: what moments are to hold beside positions: the field that colours, and whether the "
+            "grains and the skins of bodies",
     "save": "path: writes the whole state",
     "load": "path: goes on from a state that was saved",
     "grab": "body, point (3) [m]: holds it there by a spring",
@@ -73,7 +74,8 @@ class Figures:
 
 @dataclasses.dataclass
 class Moment:
-    """Something new to draw. Its clouds have only the fields that were asked for."""
+    """Something new to draw. Its clouds and skins (`<body>_skin` among the meshes) have the field that was asked for,
+    one number each, by its name."""
 
     snapshot: Snapshot
     figures: Figures

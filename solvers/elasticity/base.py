@@ -331,6 +331,19 @@ class Elasticity(Force):
         settle(bodies.n, share, bodies.place, p.mobility, bodies.change, p.settled_v, p.v)
         return numbers
 
+    def yielding(self, ids: np.ndarray) -> float:
+        """The velocity at which a step leaves particles of a body per impulse spread over them by their mass [1/kg]: as
+        if they were alone in a soft body, as if they were all of it in a rigid one."""
+        bodies, mine = self.bodies, self.bodies.slot.to_numpy()[ids]
+        mass = bodies.mass.to_numpy()[mine].astype(float)
+        along = mass / mass.sum()
+        push = np.zeros((bodies.n, 3), np.float32)
+        push[mine] = along[:, None] / np.sqrt(3.0)  # along no axis, for a method may answer each in its own way
+        bodies.force.from_numpy(push)
+        bodies.correction.fill(0.0)
+        self.answer()
+        return float(along @ bodies.correction.to_numpy()[mine].sum(axis=1)) / np.sqrt(3.0)
+
     def start_anew(self, ids: slice) -> None:
         """Takes the velocities of these particles as they are, after they were given from outside."""
         p = self.world.particles
@@ -340,6 +353,11 @@ class Elasticity(Force):
 
     def solve(self) -> dict[str, float]:
         """Finds `bodies.change` from the state at `bodies.ahead`; returns numbers for `sim.stats`."""
+        raise NotImplementedError
+
+    def answer(self) -> None:
+        """Turns impulses [N s] in `bodies.force` into the changes of velocity that they alone make in a step, in
+        `bodies.correction`, which is zero before."""
         raise NotImplementedError
 
     def longest_step(self) -> float:

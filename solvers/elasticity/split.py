@@ -208,10 +208,13 @@ class SplitSolver(Elasticity):
         for _ in range(self.settings.iterations):
             bodies.find_forces(self.dt, bulk=self.volume == "bounded")
             add_impulse(bodies.n, bodies.mass, bodies.kick, bodies.change, bodies.force)
-            for solver in self.solvers:
-                solver.solve(bodies.force, bodies.correction)
+            self.answer()
             bodies.accept(self.dt)
         return {}
+
+    def answer(self) -> None:
+        for solver in self.solvers:
+            solver.solve(self.bodies.force, self.bodies.correction)
 
 
 class PaperSolver(SplitSolver):

@@ -1,0 +1,58 @@
+"""Processes beside this one, each with a Taichi of its own."""
+
+import contextlib
+import multiprocessing
+import signal
+import sys
+import types
+from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from typing import Any
+
+
+def start_apart(work: Callable[..., None], *args: Any) -> tuple[Any, Connection]:
+    """Starts `work(connection, *args)` in a new process; returns that and the other end of its connection. Whatever
+    pickling raises passes."""
+    context = multiprocessing.get_context("spawn")  # a fork would share Taichi's threads, which it cannot
+    mine, other = context.Pipe()
+    process = context.Process(target=work, args=(other, *args), daemon=True)
+    try:
+        with _no_main(), _deaf():
+            process.start()
+    except BaseException:
+        mine.close()
+        raise
+    finally:
+        other.close()  # so that the death of the process shows as the end of the file
+    return process, mine
+
+
+def ignore_interrupts() -> None:
+    """In such a process: Ctrl-C reaches the parent, which ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def _no_main() -> Iterator[None]:
+    """Hides the main script: a new process would run it again, simulation and all, unless it is written with care."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that are started here never hear of Ctrl-C, not even while they import: their parent ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # or the first process would start it, and with it hear signals again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

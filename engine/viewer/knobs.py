@@ -1,0 +1,72 @@
+"""Which parameters of a scene a view offers, and how a slider sets one."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from pliant.changes import LASTING
+from pliant.materials import Air
+from pliant.options import Rule
+from pliant.scene import Scene
+from pliant.viewer.messages import Knob
+
+# Ends of the sliders, in the parameters' units, and whether they are logarithmic. A value beyond an end moves it.
+RANGES = {
+    "density": (50.0, 20_000.0, True), "viscosity": (1e-7, 10.0, True), "surface_tension": (0.0, 1.0, False),
+    "damping": (0.0, 1.0, False), "young": (1e3, 1e9, True), "poisson": (-0.4, 0.495, False),
+    "zero_energy": (0.0, 5.0, False), "friction_angle": (0.0, 60.0, False), "cohesion": (0.0, 5e3, False),
+    "friction": (0.0, 2.0, False), "gravity": (-20.0, 20.0, False), "wind": (-30.0, 30.0, False),
+}  # fmt: skip
+AXES = "xyz"
+WIND = "velocity of the air"
+
+
+def knobs(scene: Scene) -> list[Knob]:
+    """All parameters that may change while it runs: those of the scene, then those of each body."""
+    rules = _rules(scene.settings)
+    found = [_knob("", f"gravity.{a}", g, rules["gravity"].unit, rules["gravity"].doc)
+             for a, g in zip(AXES, scene.settings.gravity, strict=True)]  # fmt: skip
+    wind = _wind(scene)
+    if wind is not None:
+        found += [_knob("", f"wind.{a}", v, "m/s", WIND) for a, v in zip(AXES, wind, strict=True)]
+    for body in scene.bodies:
+        for name, rule in _rules(body.material).items():
+            value = getattr(body.material, name)
+            if rule.kind == "number" and name in RANGES and name not in LASTING and value is not None:
+                found.append(_knob(body.name, name, float(value), rule.unit, rule.doc))
+    return found
+
+
+def change(scene: Scene, name: str, value: float) -> dict[str, Any]:
+    """What `Simulation.change` is to be told when a knob of the scene gets a value."""
+    name, _, axis = name.partition(".")
+    if name == "gravity":
+        return {"gravity": _with(scene.settings.gravity, axis, value)}
+    if name == "wind":
+        wind = _with(_wind(scene) or (0.0, 0.0, 0.0), axis, value)
+        air = scene.settings.air
+        return {"air": Air(velocity=wind) if air is None else dataclasses.replace(air, velocity=wind)}
+    return {name: value}
+
+
+def _wind(scene: Scene) -> tuple[float, ...] | None:
+    """The wind, where it is the same everywhere and something can feel it."""
+    if not any(body.material.sampled and body.material.flows for body in scene.bodies):
+        return None
+    velocity = (0.0, 0.0, 0.0) if scene.settings.air is None else scene.settings.air.velocity
+    return None if callable(velocity) or np.shape(velocity) != (3,) else tuple(map(float, velocity))
+
+
+def _with(vector: Any, axis: str, value: float) -> tuple[float, ...]:
+    return tuple(float(value) if a == axis else float(v) for a, v in zip(AXES, vector, strict=True))
+
+
+def _rules(options: Any) -> dict[str, Rule]:
+    return {field.name: field.metadata["rule"] for field in dataclasses.fields(options) if "rule" in field.metadata}
+
+
+def _knob(owner: str, name: str, value: float, unit: str, doc: str) -> Knob:
+    low, high, log = RANGES[name.partition(".")[0]]
+    low = min(low, value) if not log or value > 0 else low
+    return Knob(owner, name, float(value), low, max(high, value), log, "" if unit == "1" else unit, doc)

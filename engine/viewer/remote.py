@@ -1,0 +1,132 @@
+"""The player in a process of its own, as a view sees it."""
+
+import contextlib
+import os
+import threading
+import time
+from multiprocessing.connection import Connection
+from typing import Any
+
+from pliant.processes import ignore_interrupts, start_apart
+from pliant.viewer.messages import Moment, Notice, Opened
+
+FASTEST = 60.0  # moments per second that are worth drawing
+PATIENCE = 0.5  # [s] that a player without work waits for a command before it looks around
+NICENESS = 5  # of the player: the window gets a core when it needs one
+GRACE = 3.0  # [s] for the step under way, before a player that is to end is ended
+NEXT = "next"  # what a view says when it has taken a moment: it wants another
+
+Message = Opened | Moment | Notice
+
+
+class Remote:
+    """Starts the player at once. No method blocks, but `wait` and `close`."""
+
+    def __init__(self, scene: str, options: dict[str, Any], state: str | None = None):
+        self.process, self._connection = start_apart(_play, scene, options, state)
+        self._news: list[Message] = []
+        self._lock, self._arrived = threading.Lock(), threading.Event()
+        self._closing = False
+        self._outbox: list[tuple] = []
+        self._more = threading.Event()
+        for work in (self._listen, self._speak):
+            threading.Thread(target=work, daemon=True).start()
+
+    @property
+    def alive(self) -> bool:
+        return self.process.is_alive()
+
+    def send(self, name: str, *args: Any) -> None:
+        """A command of `COMMANDS`."""
+        with self._lock:
+            self._outbox.append((name, *args))
+        self._more.set()
+
+    def receive(self) -> list[Message]:
+        """What has come since the last time; of several moments only the newest."""
+        with self._lock:
+            news, self._news = self._news, []
+            self._arrived.clear()
+        if any(isinstance(message, Moment) for message in news):
+            self.send(NEXT)
+        return news
+
+    def wait(self, seconds: float) -> list[Message]:
+        """The same, once there is something or the time is over."""
+        self._arrived.wait(seconds)
+        return self.receive()
+
+    def close(self) -> None:
+        """Ends the process; none is left behind."""
+        self._closing = True
+        self.send("quit")
+        self.process.join(GRACE)
+        if self.process.is_alive():
+            self.process.terminate()
+            self.process.join(GRACE)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self._more.set()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                self._keep(self._connection.recv())
+            except (EOFError, OSError):
+                break
+        self.process.join()
+        if not self._closing:
+            self._keep(Notice("error", "the process of the simulation has ended (exit status "
+                              f"{self.process.exitcode}); if memory ran out, larger particles help."))  # fmt: skip
+
+    def _keep(self, message: Message) -> None:
+        with self._lock:
+            if isinstance(message, Moment):
+                older = [m for m in self._news if isinstance(m, Moment)]
+                for one in older:
+                    self._news.remove(one)
+                    message.knobs = message.knobs or one.knobs
+            self._news.append(message)
+            self._arrived.set()
+
+    def _speak(self) -> None:
+        while True:
+            self._more.wait()
+            with self._lock:
+                todo, self._outbox = self._outbox, []
+                self._more.clear()
+            try:
+                for command in todo:
+                    self._connection.send(command)
+            except (OSError, ValueError):
+                return  # it has died, which the other thread tells
+            if self._closing and not self.process.is_alive():
+                return
+
+
+def _play(connection: Connection, scene: str, options: dict[str, Any], state: str | None) -> None:
+    """The player's process: obeys, steps and publishes until it is told to end, or the view is gone."""
+    ignore_interrupts()
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(NICENESS)
+    with contextlib.suppress(EOFError, OSError):
+        from pliant.viewer.player import Player  # here, so that the view need not load the engine's solvers
+
+        player = Player(scene, options, connection.send, state)
+        wanted, last = True, 0.0
+        while not player.ended:
+            pause = player.wait
+            commands = []
+            idle = PATIENCE if pause is None else min(pause, PATIENCE)
+            if player.news and wanted:
+                idle = min(idle, 1 / FASTEST)
+            while connection.poll(0.0 if commands else idle):
+                commands.append(connection.recv())
+            wanted |= any(command[0] == NEXT for command in commands)
+            player.obey(command for command in commands if command[0] != NEXT)
+            if player.news and wanted and time.perf_counter() - last >= 1 / FASTEST:
+                player.publish()
+                wanted, last = False, time.perf_counter()
+            if player.wait == 0.0:
+                player.advance()
