@@ -27,6 +27,7 @@ from pliant.console import console
 from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.folder import RunFolder
 from pliant.frames import FORMATS, USUAL, check_formats
+from pliant.io.files import checked_path
 from pliant.io.video import FASTEST, SLOWEST
 from pliant.plan import Plan
 from pliant.progress import say
@@ -226,6 +227,42 @@ def _recorded_scene(record: dict[str, Any]) -> SceneSource:
     """The scene of a run: its file, wherever the command is given, or its name."""
     file = str(record.get("source"))
     return find_scene(file if record["given"].endswith(".py") and Path(file).is_file() else record["given"])
+
+
+@app.command()
+def view(
+    scene: Annotated[str | None, typer.Argument(help="Name of a scene, or a .py file; the showcase if none.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Option of the scene; may be repeated.")
+    ] = None,
+    mesh: Annotated[Path | None, typer.Option(help="A mesh for the scene's body: the same as --set mesh=FILE.")] = None,
+    state: Annotated[Path | None, typer.Option("--load", help="A saved state to begin with.")] = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Wait for Space before the first step.")] = False,
+    size: Annotated[str, typer.Option(help="Width and height of the window.")] = SIZE,
+    scale: Annotated[float, typer.Option(help="How large panels and letters are, 0.5 to 3.")] = 1.0,
+    out: Annotated[Path | None, typer.Option(help="Folder of pictures and states; out/view/<scene> if not given.")] = None,
+    web: Annotated[bool, typer.Option("--web", help="In a browser instead of a window.")] = False,
+    port: Annotated[int, typer.Option(help="Of the page, with --web.")] = 8080,
+    report: Annotated[Path | None, typer.Option(help="A file for lines of JSON on what is shown, and how fast.")] = None,
+) -> None:
+    """Opens a window on a scene as it runs: look around, change parameters, grab things."""
+    with reporting():
+        given = SHOWCASE if scene is None else scene
+        if Path(given).suffix != ".py":
+            find_scene(given)  # a file that fails shows its message in the window; a name that nobody knows does not
+        settings = [*(settings or []), *([f"mesh={mesh.absolute()}"] if mesh else [])]
+        if not 0.5 <= scale <= 3.0:
+            raise PliantError(f"--scale must be in [0.5, 3], got {scale!r}")
+        saved = None if state is None else str(checked_path(state))
+        if web:
+            from pliant.viewer.web import serve
+
+            serve(given, settings, port, saved)
+            return
+        from pliant.viewer import window
+
+        folder = out or Path("out") / "view" / Path(given).stem
+        window.view(given, settings, folder, read_size(size), scale, saved, not paused, report)
 
 
 @app.command()

@@ -90,7 +90,7 @@ def _check_field(snapshot: Snapshot, look: Look) -> None:
         raise no_such_field(look.color, {name for item in items for name in item.fields})
 
 
-def _placed(points: np.ndarray, pose: np.ndarray | None) -> np.ndarray:
+def placed(points: np.ndarray, pose: np.ndarray | None) -> np.ndarray:
     return points if pose is None else points @ pose[:3, :3].T + pose[:3, 3]
 
 
@@ -101,12 +101,12 @@ def _add_walls(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look)
             continue
         pose = snapshot.poses.get(wall.name)
         if not wall.container:
-            picture.surfaces.append(Surface(_placed(wall.mesh.vertices, pose), wall.mesh.faces, wall.color))
+            picture.surfaces.append(Surface(placed(wall.mesh.vertices, pose), wall.mesh.faces, wall.color))
             continue
         if look.containers == "glass":
-            picture.glass.append(Surface(_placed(wall.mesh.vertices, pose), wall.mesh.faces))
+            picture.glass.append(Surface(placed(wall.mesh.vertices, pose), wall.mesh.faces))
         if look.containers != "hidden":
-            picture.lines.append(Lines(_placed(wall.outline, pose), line))
+            picture.lines.append(Lines(placed(wall.outline, pose), line))
 
 
 def _add_bodies(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look) -> list[str]:
@@ -129,7 +129,7 @@ def _add_bodies(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look
         else:
             colors, colored = _colors(cloud.fields, len(cloud.x), map_name, look)
             if body.grains and look.color == DEFAULT_FIELD and not look.bar:
-                colors, colored = _tints(len(cloud.x), map_name), False
+                colors, colored = tints(len(cloud.x), map_name), False
             picture.points.append(Points(cloud.x, look.radius * body.radius, colors))
             used += [map_name] if colored else []
     for (map_name, size), clouds in fluids.items():
@@ -156,7 +156,7 @@ def _undrawn(snapshot: Snapshot, look: Look) -> set[str]:
     return {name if shown[grains] else grains for name, grains in pairs}
 
 
-def _tints(count: int, map_name: str) -> np.ndarray:
+def tints(count: int, map_name: str) -> np.ndarray:
     """A colour for each grain, by its number, so that it keeps it: sand is of many colours."""
     mixed = (np.arange(count, dtype=np.uint32) * np.uint32(2654435769)).astype(np.float64) / 2**32  # golden ratio
     return colormap(TINTS[0] + (TINTS[1] - TINTS[0]) * mixed, 0.0, 1.0, map_name)

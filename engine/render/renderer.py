@@ -92,7 +92,7 @@ class Renderer:
     def close(self) -> None:
         """Give the off-screen window's memory back; the next picture opens another."""
         if self._window is not None:
-            with _elsewhere():
+            with elsewhere():
                 self._window.destroy()
             self._window = self._canvas = self._scene = None
             Renderer._holder = None
@@ -162,7 +162,7 @@ class Renderer:
 
 
 @contextlib.contextmanager
-def _elsewhere() -> Iterator[None]:
+def elsewhere() -> Iterator[None]:
     """GGUI leaves an imgui.ini in the folder where it closes: let that be one that goes away."""
     here = os.open(".", os.O_RDONLY) if hasattr(os, "fchdir") else None  # also finds back to a folder that has moved
     try:

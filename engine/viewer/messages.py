@@ -6,6 +6,8 @@ each scene it has built, a `Moment` whenever there is something new to draw, and
 
 import dataclasses
 
+import numpy as np
+
 from pliant.io.data import Snapshot
 from pliant.stage import Stage
 
@@ -81,6 +83,7 @@ class Moment:
     figures: Figures
     playing: bool
     knobs: list[Knob] | None = None  # if they have changed
+    grip: np.ndarray | None = None  # (2, 3) [m]: where a spring holds something, and where the hand is
 
 
 @dataclasses.dataclass

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pliant import changes, checkpoint
 from pliant.console import console
 from pliant.errors import PliantError
 from pliant.scene import Scene
 from pliant.simulation import Simulation
-from pliant.sources import SceneSource, find_scene, make_scene
+from pliant.sources import SceneSource, find_scene, make_scene, read_options
 from pliant.viewer import fields
 from pliant.viewer.knobs import change, knobs
 from pliant.viewer.messages import COMMANDS, Moment, Notice, Opened
@@ -31,11 +33,12 @@ class Player:
     """`tell` takes `Opened`, `Moment` and `Notice`. Nothing that a scene or a command does raises from here: it becomes
     a notice, and the last good state stays.
 
-    `given` is the name of a scene or a file, `options` those of its build(), `state` a saved state to begin with.
+    `given` is the name of a scene or a file, `settings` are options of its build() as "name=value", `state` is a saved
+    state to begin with.
     """
 
-    def __init__(self, given: str, options: dict[str, Any], tell: Tell, state: str | None = None):
-        self.given, self.options, self.tell = given, options, tell
+    def __init__(self, given: str, settings: list[str], tell: Tell, state: str | None = None):
+        self.given, self.settings, self.tell = given, settings, tell
         self.playing, self.ended, self.news = True, False, False
         self.sim: Simulation | None = None
         self._source: SceneSource | None = None
@@ -85,7 +88,8 @@ class Player:
             with self._guarded():
                 turned = knobs(self.sim.scene) if self._knobs_changed else None
                 seen = snapshot(self.sim, self._shown, self._grains, self._skins)
-                self.tell(Moment(seen, figures(self.sim, self._lately), self.playing, turned))
+                grip = self._grip and np.array([self._grip.point, self._grip.target], float)
+                self.tell(Moment(seen, figures(self.sim, self._lately), self.playing, turned, grip))
                 self._knobs_changed = False
         self.news = False
 
@@ -202,7 +206,7 @@ class Player:
     def _scene(self, turned: dict[tuple[str, str], float]) -> Scene:
         """The scene made anew, so that its functions begin anew too, with some of its knobs turned."""
         assert self._source is not None
-        scene = make_scene(self._source, self.options)
+        scene = make_scene(self._source, read_options(self._source, self.settings))
         for (owner, name), value in turned.items():
             holder, part = scene, "settings"
             if owner:

@@ -20,10 +20,10 @@ Message = Opened | Moment | Notice
 
 
 class Remote:
-    """Starts the player at once. No method blocks, but `wait` and `close`."""
+    """Starts the player at once: see `Player`. No method blocks, but `wait` and `close`."""
 
-    def __init__(self, scene: str, options: dict[str, Any], state: str | None = None):
-        self.process, self._connection = start_apart(_play, scene, options, state)
+    def __init__(self, scene: str, settings: list[str], state: str | None = None):
+        self.process, self._connection = start_apart(_play, scene, settings, state)
         self._news: list[Message] = []
         self._lock, self._arrived = threading.Lock(), threading.Event()
         self._closing = False
@@ -105,7 +105,7 @@ class Remote:
                 return
 
 
-def _play(connection: Connection, scene: str, options: dict[str, Any], state: str | None) -> None:
+def _play(connection: Connection, scene: str, settings: list[str], state: str | None) -> None:
     """The player's process: obeys, steps and publishes until it is told to end, or the view is gone."""
     ignore_interrupts()
     with contextlib.suppress(OSError, AttributeError):
@@ -113,7 +113,7 @@ def _play(connection: Connection, scene: str, options: dict[str, Any], state: st
     with contextlib.suppress(EOFError, OSError):
         from pliant.viewer.player import Player  # here, so that the view need not load the engine's solvers
 
-        player = Player(scene, options, connection.send, state)
+        player = Player(scene, settings, connection.send, state)
         wanted, last = True, 0.0
         while not player.ended:
             pause = player.wait

@@ -1,0 +1,90 @@
+"""Where a view leaves pictures, films and states, and the thread that writes a film."""
+
+import json
+import queue
+import re
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pliant.errors import PliantError
+from pliant.io.files import atomic_write
+from pliant.io.video import write_video
+
+RATE = 30.0  # frames a second of a film
+BACKLOG = 60  # pictures that may wait for the encoder; then it is left behind, and says so
+_NUMBERED = re.compile(r".*_(\d+)\.\w+")
+
+
+class Folder:
+    """Files of a view: `picture_0001.png`, `film_0001.mp4`, `state_0001.npz`, and `view.json`, which says of what."""
+
+    def __init__(self, path: Path, facts: dict[str, Any]):
+        self.path, self.facts = path, facts
+
+    def next(self, kind: str, ending: str) -> Path:
+        """The first free name of its kind."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with atomic_write(self.path / "view.json") as file:
+                file.write(json.dumps(self.facts, indent=2, default=str).encode())
+        except OSError as error:
+            raise PliantError(f"cannot write into {self.path}: {error.strerror or error}") from error
+        taken = [int(m[1]) for p in self.path.glob(f"{kind}_*.*") if (m := _NUMBERED.fullmatch(p.name))]
+        return self.path / f"{kind}_{max(taken, default=0) + 1:04d}.{ending}"
+
+    def states(self) -> list[Path]:
+        """States that were saved, the last one last."""
+        return sorted(self.path.glob("state_*.npz"))
+
+
+class Recorder:
+    """Writes a film as it comes, in a thread of its own: one picture each 1/30 s by the clock."""
+
+    def __init__(self, path: Path):
+        self.path, self.error, self.count = path, "", 0
+        self.begun = time.perf_counter()
+        self._queue: queue.Queue[np.ndarray | None] = queue.Queue(BACKLOG)
+        self._size: tuple[int, ...] | None = None
+        self._thread = threading.Thread(target=self._write)
+        self._thread.start()
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.begun
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for another picture."""
+        return self.count < self.seconds * RATE
+
+    def add(self, image: np.ndarray) -> None:
+        """A picture (height, width, 3), for as many frames as are due."""
+        self._size = self._size or image.shape
+        if image.shape != self._size:
+            raise PliantError("the window has another size: the film ends here")
+        while self.due and not self.error:
+            try:
+                self._queue.put(image, timeout=1.0)
+            except queue.Full:
+                raise PliantError("films cannot be written that fast here: the film ends here") from None
+            self.count += 1
+
+    def close(self) -> None:
+        """Ends the film, and waits until it is written."""
+        while self._thread.is_alive():
+            try:
+                self._queue.put(None, timeout=0.1)
+                break
+            except queue.Full:
+                continue
+        self._thread.join()
+
+    def _write(self) -> None:
+        try:
+            write_video(self.path, iter(self._queue.get, None), RATE)
+        except PliantError as error:
+            self.error = str(error)

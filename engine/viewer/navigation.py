@@ -1,0 +1,91 @@
+"""A camera that follows the hand: orbits, pans, zooms, flies, and jumps to fixed views."""
+
+import numpy as np
+
+from pliant.render.camera import STEEPEST, Bounds, Camera, Triple
+
+ORBIT = 0.35  # [degrees] for each pixel of a 720 pixels high window
+NOTCH = 0.88  # a notch of the wheel brings the camera so many times nearer
+DRAG = 3.0  # zooming by a drag over the whole window is as much as e^DRAG
+PACE = 0.6  # of the scene's size: flown each second
+NEAREST, FARTHEST = 1e-3, 50.0  # in sizes of the scene: distances from the target
+BESIDE = 0.02  # how far views from above and below stand aside: straight above, "up" has no direction
+VIEWS: dict[str, Triple] = {
+    "front": (0.0, 0.0, 1.0), "back": (0.0, 0.0, -1.0), "left": (-1.0, 0.0, 0.0), "right": (1.0, 0.0, 0.0),
+    "top": (0.0, 1.0, BESIDE), "bottom": (0.0, -1.0, BESIDE), "iso": (1.0, 0.8, 1.0),
+}  # fmt: skip
+
+
+class Navigator:
+    """Where the window is seen from. Pixels count from the left and the top."""
+
+    def __init__(self, camera: Camera, bounds: Bounds):
+        self.bounds = np.asarray(bounds, float)
+        self.take(camera)
+
+    def take(self, camera: Camera) -> None:
+        """Jumps to a camera."""
+        arm = np.subtract(camera.position, camera.target).astype(float)
+        self.target, self.fov = np.asarray(camera.target, float), float(camera.fov)
+        self.distance = float(np.linalg.norm(arm))
+        self.yaw = float(np.degrees(np.arctan2(arm[0], arm[2])))
+        self.pitch = float(np.degrees(np.arcsin(np.clip(arm[1] / self.distance, -1.0, 1.0))))
+        self.pitch = float(np.clip(self.pitch, -STEEPEST, STEEPEST))
+
+    @property
+    def camera(self) -> Camera:
+        position = self.target + self.distance * self._towards()
+        return Camera(tuple(map(float, position)), tuple(map(float, self.target)), fov=self.fov)
+
+    @property
+    def size(self) -> float:
+        """Of the scene [m]."""
+        return float(np.linalg.norm(self.bounds[1] - self.bounds[0]))
+
+    def orbit(self, dx: float, dy: float, height: int) -> None:
+        """Turns about the target by a drag of so many pixels."""
+        scale = ORBIT * 720 / height
+        self.yaw -= scale * dx
+        self.pitch = float(np.clip(self.pitch + scale * dy, -STEEPEST, STEEPEST))
+
+    def pan(self, dx: float, dy: float, height: int) -> None:
+        """Moves sideways, so that what is as far as the target stays under the hand."""
+        right, up, _ = self.camera.axes()
+        scale = 2 * self.distance * np.tan(np.radians(self.fov) / 2) / height
+        self.target = self.target - scale * (dx * right - dy * up)
+
+    def zoom(self, notches: float) -> None:
+        """Nearer (positive) or farther."""
+        self.distance = float(np.clip(self.distance * NOTCH**notches, NEAREST * self.size, FARTHEST * self.size))
+
+    def zoom_drag(self, dy: float, height: int) -> None:
+        """Nearer by a drag up."""
+        self.zoom(DRAG * dy / height / np.log(NOTCH))
+
+    def fly(self, forward: float, right: float, up: float, seconds: float) -> None:
+        """Moves camera and target for so long; each direction is -1, 0 or 1."""
+        axes = self.camera.axes()
+        move = right * axes[0] + up * axes[1] + forward * axes[2]
+        self.target = self.target + PACE * self.size * seconds * move
+
+    def frame(self, aspect: float, bounds: Bounds | None = None) -> None:
+        """Sees all of the scene, from where it looks now."""
+        self.take(Camera.framing(self.bounds if bounds is None else bounds, tuple(self._towards()), aspect, self.fov))
+
+    def view(self, name: str, aspect: float) -> None:
+        """One of `VIEWS`."""
+        self.take(Camera.framing(self.bounds, VIEWS[name], aspect, self.fov))
+
+    def under(self, px: float, py: float, width: int, height: int, depth_of: np.ndarray) -> np.ndarray:
+        """The point [m] under a pixel that is as deep in the picture as a given point: where a hand drags it to."""
+        camera = self.camera
+        right, up, forward = camera.axes()
+        slope = np.tan(np.radians(self.fov) / 2)
+        x, y = (2 * px / width - 1) * slope * width / height, (1 - 2 * py / height) * slope
+        eye = np.asarray(camera.position, float)
+        return eye + float((depth_of - eye) @ forward) * (forward + x * right + y * up)
+
+    def _towards(self) -> np.ndarray:
+        """From the target to the camera, of length 1."""
+        yaw, pitch = np.radians((self.yaw, self.pitch))
+        return np.array([np.sin(yaw) * np.cos(pitch), np.sin(pitch), np.cos(yaw) * np.cos(pitch)])

@@ -1,0 +1,492 @@
+"""The window: shows what the player tells, passes on what the user wants.
+
+GGUI gives a window, keys and the mouse. What is in it is one image: the picture, drawn by `Raster`, and the panels over
+it. The simulation runs in a process of its own (`Remote`), so nothing here waits for a step.
+"""
+
+import contextlib
+import copy
+import json
+import signal
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import taichi as ti
+
+from pliant import backend
+from pliant.errors import PliantError
+from pliant.io.png import write_png
+from pliant.render.coloring import label
+from pliant.render.overlay import overlay
+from pliant.render.picture import Bar
+from pliant.render.raster import Raster
+from pliant.render.renderer import elsewhere
+from pliant.render.vulkan import available
+from pliant.viewer.drawing import Drawing, Drawn
+from pliant.viewer.files import Folder, Recorder
+from pliant.viewer.messages import COMMANDS, Moment, Notice, Opened
+from pliant.viewer.navigation import VIEWS, Navigator
+from pliant.viewer.panels import Extras, Panels
+from pliant.viewer.remote import Remote
+from pliant.viewer.state import LIMITS, ViewState
+from pliant.viewer.ui import Pointer, Ui
+from pliant.viewer.x11 import Ears, missing_display
+
+RATE = 60.0  # pictures a second, at most
+GLANCE = 0.005  # [s] between looks at mouse and player when there is nothing to draw
+STALE = 0.5  # [s] after which the window is drawn again even if nothing has changed
+REMEMBERED, SAMPLING = 240, 0.1  # values that a plot shows, [s] from one to the next
+REPORTING = 0.25  # [s] from one line of a report to the next
+SMALLEST = 100  # pixels across: a smaller window, or one that is folded up, is not drawn
+OFFER = "`pliant view --web` shows the same scene in a browser."
+PRESSED = {
+    " ": ("toggle",), "n": ("step",), ".": ("step",), "+": ("step",), "r": ("reset",), "f": ("frame",),
+    "h": ("help",), ti.ui.TAB: ("panels",), ti.ui.ESCAPE: ("quit",), "c": ("next color",), "v": ("record",),
+    "p": ("screenshot",), "k": ("save",), "l": ("load",), "-": ("zoom", -1.0),
+    **{str(k + 1): ("view", name) for k, name in enumerate(VIEWS)}, "8": ("scene view",), "9": ("scene view",),
+}  # fmt: skip
+FLYING = {"w": (1, 0, 0), "s": (-1, 0, 0), "d": (0, 1, 0), "a": (0, -1, 0), "e": (0, 0, 1), "q": (0, 0, -1)}
+
+
+def view(scene: str, settings: list[str], folder: Path, size: tuple[int, int] = (1280, 720), scale: float = 1.0,
+         state: str | None = None, playing: bool = True, report: Path | None = None) -> None:  # fmt: skip
+    """Opens a window on a scene, a name or a file, and returns when it is closed.
+
+    `settings` are options of its build() as "name=value". Files go into `folder`. `size` is the window's width and height [pixels], `scale` how large its panels are, 0.5 to 3;
+    `state` a saved state to begin with. `report` is a file that gets lines of JSON on what the window shows and how fast,
+    for tests and measurements.
+    """
+    missing = available() or missing_display()
+    if missing:
+        raise PliantError(f"no window can be opened: {missing} {OFFER}")
+    remote = Remote(scene, settings, state)  # first: it takes longest
+    try:
+        if not playing:
+            remote.send("pause")
+        facts = {"scene": scene, "settings": settings, "state": state}
+        with _ending() as wish:
+            Window(remote, Folder(folder, facts), size, scale, report).run(wish)
+    finally:
+        remote.close()
+
+
+@contextlib.contextmanager
+def _ending() -> Iterator[list[int]]:
+    """Ctrl-C, SIGTERM and a closed terminal ask for an end after the picture under way: their numbers, as they come."""
+    wish: list[int] = []
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, lambda n, _: wish.append(n)) for number in numbers}
+    try:
+        yield wish
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Window:
+    """One window on one player."""
+
+    def __init__(self, remote: Remote, folder: Folder, size: tuple[int, int], scale: float, report: Path | None):
+        self.remote, self.folder = remote, folder
+        self.state, self.ended = ViewState(), False
+        self.opened: Opened | None = None
+        self.moment: Moment | None = None
+        self._moments = 0  # how many there were
+        self.drawn: Drawn | None = None
+        self.navigator: Navigator | None = None
+        self.extras = Extras()
+        self._history: dict[str, deque[float]] = self.extras.history
+        self._sampled, self._frames = 0.0, deque(maxlen=30)
+        self._busy_since = 0.0
+        self._recorder: Recorder | None = None
+        self._report = Report(report)
+        backend.start("cpu")
+        title = f"Pliant: {Path(str(folder.facts['scene'])).stem}"
+        self._window = ti.ui.Window(title, size, vsync=False)
+        self._canvas = self._window.get_canvas()
+        self.size = size
+        self._raster, self._ui, self._panels, self._drawing = Raster(*size), Ui(scale), Panels(), Drawing()
+        self._ears: Ears | None = None
+        self._pointer = Pointer(0.0, 0.0)
+        self._dragging, self._held_point = "", np.zeros(3)
+        self._seen: Any = None  # what the picture on screen was made of
+        self._last_drawn = 0.0
+
+    def run(self, wish: list[int]) -> None:
+        """Until it is closed, or a signal came."""
+        last = time.perf_counter()
+        try:
+            while self._window.running and not self.ended and not wish:
+                now = time.perf_counter()
+                news = self._hear_player(now)
+                acted = self._hear_user(now - last)
+                last = now
+                if not self._draw(now, news or acted):
+                    time.sleep(GLANCE)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        if self._recorder is not None:
+            self._recorder.close()
+        if self._ears is not None:
+            self._ears.close()
+        self._report.close()
+        with elsewhere():
+            self._window.destroy()
+
+    # --- the player -------------------------------------------------------------------------------------
+
+    def _hear_player(self, now: float) -> bool:
+        news = self.remote.receive()
+        for message in news:
+            if isinstance(message, Opened):
+                self._open(message)
+            elif isinstance(message, Moment):
+                self._take(message, now)
+            else:
+                self._notice(message, now)
+        if self.extras.busy:
+            self.extras.busy_seconds = now - self._busy_since
+        return bool(news)
+
+    def _open(self, opened: Opened) -> None:
+        if self.navigator is None or self.opened is None or self.opened.name != opened.name:
+            self.navigator = Navigator(opened.stage.view(0.0, self._aspect), opened.stage.bounds)
+        look = opened.stage.look
+        if self.opened is None and look is not None:
+            known = look.color in opened.fields
+            self.state.color = look.color if known else self.state.color
+            self.state.solid, self.state.grains, self.state.fluid = look.solid, look.grains, look.fluid
+            self.state.colors, self.state.shadow = look.colors or "own", look.shadow > 0
+            if known and look.low is not None and look.high is not None:
+                self.state.auto, self.state.low, self.state.high = False, look.low, look.high
+        self.opened, self.moment = opened, None
+        self.navigator.bounds = np.asarray(opened.stage.bounds, float)
+        self.extras.messages = [Notice("info", note) for note in opened.notes]
+        self._ask_for_fields()
+
+    def _take(self, moment: Moment, now: float) -> None:
+        self.moment, self._moments = moment, self._moments + 1
+        self.state.playing = moment.playing
+        if moment.knobs is not None and self.opened is not None:
+            self.opened.knobs = moment.knobs
+        if now - self._sampled >= SAMPLING and moment.figures.step:
+            self._sampled, f = now, moment.figures
+            values = {"ms per step": 1e3 * sum(f.seconds.values()), "density error": 100 * f.density_error,
+                      "iterations": float(sum(f.iterations.values())), "kinetic energy": f.energy,
+                      "window": self.extras.fps}  # fmt: skip
+            for name, value in values.items():
+                self._history.setdefault(name, deque(maxlen=REMEMBERED)).append(value)
+
+    def _notice(self, notice: Notice, now: float) -> None:
+        if notice.kind == "busy":
+            if not self.extras.busy:
+                self._busy_since = now
+            self.extras.busy = notice.text
+        else:
+            self.extras.messages.append(notice)
+        self._report.line(event="notice", kind=notice.kind, text=notice.text)
+
+    def _ask_for_fields(self) -> None:
+        self.remote.send("show", self.state.color, self.state.grains, self.state.solid == "mesh")
+
+    # --- the user ---------------------------------------------------------------------------------------
+
+    @property
+    def _aspect(self) -> float:
+        return self.size[0] / self.size[1]
+
+    def _hear_user(self, seconds: float) -> bool:
+        """Keys, mouse and panels. True if something may look different now."""
+        window, (width, height) = self._window, self.size
+        keys = [event.key for event in window.get_events(ti.ui.PRESS)]
+        window.get_events(ti.ui.RELEASE)
+        heard, wheel = self._ears.listen() if self._ears is not None else ([], 0.0)
+        x, y = window.get_cursor_pos()
+        before, down = self._pointer, window.is_pressed(ti.ui.LMB)
+        self._pointer = pointer = Pointer(x * width, (1 - y) * height, down, wheel)
+        self._ui.begin(pointer, width, height)
+        commands = self._panels.draw(self._ui, self.state, self.opened, self.moment, self.extras)
+        self.extras.panels = self._ui.end()
+        for command in commands:
+            self._obey(*command)
+        for key in keys + heard:
+            if key in PRESSED:
+                self._obey(*PRESSED[key])
+        moved = self._steer(before, pointer, keys, seconds)
+        return bool(keys or heard or commands or moved or self._ui.changed or wheel)
+
+    def _steer(self, before: Pointer, pointer: Pointer, keys: list[str], seconds: float) -> bool:
+        """The camera and the hand."""
+        if self.navigator is None:
+            return False
+        window, height = self._window, self.size[1]
+        if not self._ui.captures:
+            self._begin_drag(keys, pointer)
+            if pointer.wheel:
+                self.navigator.zoom(pointer.wheel)
+        buttons = {"orbit": ti.ui.LMB, "grab": ti.ui.LMB, "pan": (ti.ui.MMB, ti.ui.LMB), "zoom": ti.ui.RMB}
+        moved, (dx, dy) = False, (pointer.x - before.x, pointer.y - before.y)
+        if self._dragging:
+            held = buttons[self._dragging]
+            if not window.is_pressed(*(held if isinstance(held, tuple) else (held,))):
+                if self._dragging == "grab":
+                    self.remote.send("release")
+                self._dragging = ""
+            elif dx or dy:
+                moved = True
+                if self._dragging == "orbit":
+                    self.navigator.orbit(dx, dy, height)
+                elif self._dragging == "pan":
+                    self.navigator.pan(dx, dy, height)
+                elif self._dragging == "zoom":
+                    self.navigator.zoom_drag(dy, height)
+                else:
+                    hand = self.navigator.under(pointer.x, pointer.y, *self.size, self._held_point)
+                    self.remote.send("drag", tuple(map(float, hand)))
+        flown = np.sum([way for key, way in FLYING.items() if window.is_pressed(key)] or [(0, 0, 0)], axis=0)
+        if flown.any() and not window.is_pressed(ti.ui.CTRL):
+            self.navigator.fly(*map(float, flown), seconds)
+            moved = True
+        return moved
+
+    def _begin_drag(self, keys: list[str], pointer: Pointer) -> None:
+        window = self._window
+        if ti.ui.LMB in keys:
+            if window.is_pressed(ti.ui.CTRL) or window.is_pressed("g"):
+                self._grab(pointer)
+            else:
+                self._dragging = "pan" if window.is_pressed(ti.ui.SHIFT) else "orbit"
+        elif ti.ui.MMB in keys:
+            self._dragging = "pan"
+        elif ti.ui.RMB in keys:
+            self._dragging = "zoom"
+
+    def _grab(self, pointer: Pointer) -> None:
+        hit = self._raster.pick(int(pointer.x), int(pointer.y)) if self.drawn is not None else None
+        if hit is None or self.drawn is None:
+            return
+        names = self.drawn.points if hit.kind == "points" else self.drawn.surfaces
+        self._dragging, self._held_point = "grab", np.asarray(hit.point, float)
+        self.remote.send("grab", names[hit.group], tuple(map(float, hit.point)))
+
+    # --- commands ---------------------------------------------------------------------------------------
+
+    def _obey(self, name: str, *args: Any) -> None:
+        """A wish of the user's: what concerns the window is done here, the rest is passed on."""
+        own = getattr(self, "_do_" + name.replace(" ", "_"), None)
+        try:
+            if own is not None:
+                own(*args)
+            elif name in COMMANDS:
+                self.remote.send(name, *args)
+        except PliantError as error:
+            self.extras.messages.append(Notice("error", str(error)))
+
+    def _do_toggle(self) -> None:
+        self.remote.send("pause" if self.state.playing else "play")
+        self.state.playing = not self.state.playing
+
+    def _do_reset(self) -> None:
+        self.extras.messages.clear()
+        for values in self._history.values():
+            values.clear()
+        self.remote.send("reset")
+
+    def _do_limit(self, name: str) -> None:
+        self.state.limit = name
+        self.remote.send("limit", LIMITS[name])
+
+    def _do_help(self) -> None:
+        self.state.help = not self.state.help
+
+    def _do_panels(self) -> None:
+        self.state.panels = not self.state.panels
+
+    def _do_quit(self) -> None:
+        if self.state.help:  # the first wish is for the help to go
+            self.state.help = False
+        else:
+            self.ended = True
+
+    def _do_next_color(self) -> None:
+        if self.opened is not None:
+            known = list(self.opened.fields)
+            self.state.color = known[(known.index(self.state.color) + 1) % len(known)]
+
+    def _do_frame(self) -> None:
+        if self.navigator is not None:
+            self.navigator.frame(self._aspect)
+
+    def _do_view(self, name: str) -> None:
+        if self.navigator is not None:
+            self.navigator.view(name, self._aspect)
+
+    def _do_scene_view(self) -> None:
+        if self.navigator is not None and self.opened is not None:
+            time_now = self.moment.snapshot.time if self.moment is not None else 0.0
+            self.navigator.take(self.opened.stage.view(time_now, self._aspect))
+
+    def _do_zoom(self, notches: float) -> None:
+        if self.navigator is not None:
+            self.navigator.zoom(notches)
+
+    def _do_save(self) -> None:
+        self.remote.send("save", str(self.folder.next("state", "npz")))
+
+    def _do_load(self, name: str = "") -> None:
+        states = {path.stem: path for path in self.folder.states()}
+        if not states:
+            raise PliantError(f"there is no saved state in {self.folder.path} yet; K saves one")
+        self.remote.send("load", str(states.get(name) or list(states.values())[-1]))
+
+    def _do_screenshot(self) -> None:
+        path = self.folder.next("picture", "png")
+        write_png(path, self._shot())
+        self.extras.messages.append(Notice("info", f"saved {path}"))
+        self._report.line(event="screenshot", path=str(path))
+
+    def _do_record(self) -> None:
+        if self._recorder is None:
+            self._recorder = Recorder(self.folder.next("film", "mp4"))
+            self.state.recording = True
+            return
+        recorder, self._recorder = self._recorder, None
+        self.state.recording = False
+        recorder.close()
+        text = recorder.error or f"saved {recorder.path}, {recorder.count} frames"
+        self.extras.messages.append(Notice("error" if recorder.error else "info", text))
+        self._report.line(event="film", path=str(recorder.path), frames=recorder.count, error=recorder.error)
+
+    def _shot(self) -> np.ndarray:
+        """The picture without the panels, with its colour bar."""
+        image = self._raster.rows()
+        if self.drawn is None or not self.state.bar:
+            return image
+        picture = copy.copy(self.drawn.picture)
+        picture.bar = Bar(label(self.drawn.field, self.drawn.unit), self.drawn.low, self.drawn.high, self.drawn.maps)
+        return overlay(image, picture)
+
+    # --- drawing ----------------------------------------------------------------------------------------
+
+    def _draw(self, now: float, changed: bool) -> bool:
+        """Draws if there is something new, and not more often than RATE. Whether it did."""
+        self._resize()
+        wanted = self._wanted()
+        recording = self._recorder is not None and self._recorder.due
+        stale = now - self._last_drawn > STALE or self._drawing.surfacer.fresh
+        if min(self.size) < SMALLEST or now - self._last_drawn < 1 / RATE:
+            return False
+        if not (changed or stale or recording or wanted != self._seen or self.extras.busy):
+            return False
+        if self.opened is not None and self.moment is not None and self.navigator is not None:
+            self._picture(wanted)
+        panels = self.extras.panels
+        self._canvas.set_image(self._raster.image(panels))
+        self._window.show()
+        if recording and self._recorder is not None and self.drawn is not None:
+            with self._until_done():
+                self._recorder.add(self._shot())
+        self._count(now)
+        return True
+
+    def _picture(self, wanted: Any) -> None:
+        """Brings the raster up to date: all of it, or only where it is seen from."""
+        assert self.opened is not None and self.moment is not None and self.navigator is not None
+        camera = self.navigator.camera
+        fresh = self._drawing.surfacer.fresh
+        self._drawing.surfacer.fresh = False
+        if self._seen is None or wanted[1:] != self._seen[1:] or fresh:
+            self.drawn = self._drawing.draw(self.opened, self.moment, self.state, camera)
+            self._raster.load(self.drawn.picture)
+            self.extras.shown = (label(self.drawn.field, self.drawn.unit), self.drawn.low, self.drawn.high, self.drawn.maps)
+            if self._drawing.surfacer.error:
+                self.extras.messages.append(Notice("error", self._drawing.surfacer.error))
+                self._drawing.surfacer.error, self.state.fluid = "", "spheres"
+            self._raster.draw(camera)
+        elif wanted[0] != self._seen[0]:
+            self._raster.draw(camera)
+        self._seen = wanted
+
+    def _wanted(self) -> Any:
+        """What the picture depends on: first where it is seen from, then the rest."""
+        if self.navigator is None:
+            return None
+        choices = copy.deepcopy(self.state)
+        choices.help = choices.panels = choices.plots = choices.recording = choices.playing = False
+        choices.unfolded, choices.limit = set(), ""
+        if self._seen is not None and (choices.color, choices.grains, choices.solid) != self._shown(self._seen[2]):
+            self._ask_for_fields()
+        return self.navigator.camera, self._moments, choices, self.size
+
+    @staticmethod
+    def _shown(choices: ViewState) -> tuple:
+        return choices.color, choices.grains, choices.solid
+
+    @contextlib.contextmanager
+    def _until_done(self) -> Iterator[None]:
+        """A film that cannot go on is ended, and kept."""
+        try:
+            yield
+        except PliantError as error:
+            self._do_record()
+            self.extras.messages.append(Notice("info", str(error)))
+
+    def _resize(self) -> None:
+        size = tuple(self._window.get_window_shape())
+        if size != self.size:
+            self.size, self._seen = size, None
+            if min(size) >= SMALLEST:
+                self._raster.resize(*size)
+
+    def _count(self, now: float) -> None:
+        if self._ears is None:  # the window is there only once it was shown
+            self._ears = Ears()
+        self._last_drawn = now
+        self._frames.append((now, time.perf_counter() - now))
+        span = self._frames[-1][0] - self._frames[0][0]
+        self.extras.fps = (len(self._frames) - 1) / span if span > 0 else 0.0
+        self.extras.recording = self._recorder.seconds if self._recorder is not None else 0.0
+        self.extras.saved = [path.stem for path in self.folder.states()]
+        self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        """Lines of the report: the first picture of the scene, then how things are."""
+        if self.drawn is not None and self.moment is not None and self._report.due(now):
+            f = self.moment.figures
+            self._report.line(
+                event="frame", time=f.time, step=f.step, playing=self.state.playing, fps=round(self.extras.fps, 1),
+                draw_ms=round(1e3 * float(np.mean([took for _, took in self._frames])), 1), size=self.size,
+                color=self.drawn.field, low=self.drawn.low, high=self.drawn.high, places=self._ui.places,
+                knobs={f"{k.owner}/{k.name}": k.value for k in self.opened.knobs} if self.opened else {},
+                middle={name: np.mean(cloud.x, axis=0).tolist() for name, cloud in self.moment.snapshot.clouds.items()},
+                camera=self.navigator.camera.position if self.navigator else None,
+            )  # fmt: skip
+
+
+class Report:
+    """Lines of JSON for tests and measurements; without a file, nothing."""
+
+    def __init__(self, path: Path | None):
+        self._file = open(path, "w", encoding="utf-8") if path is not None else None  # noqa: SIM115
+        self._last = 0.0
+
+    def due(self, now: float) -> bool:
+        if self._file is None or now - self._last < REPORTING:
+            return False
+        self._last = now
+        return True
+
+    def line(self, **facts: Any) -> None:
+        if self._file is not None:
+            self._file.write(json.dumps({"clock": time.time(), **facts}) + "\n")
+            self._file.flush()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
