@@ -33,8 +33,8 @@ GRAINS = ("x", "v")
 
 @dataclasses.dataclass
 class Checkpoint:
-    """What a file holds: `state` and `scene` are trees of plain values, `arrays` are by name. A `fresh` one never was in
-    a file; a simulation whose parameters have changed goes on from it, and may have more fields."""
+    """What a file holds: `state` and `scene` are trees of plain values, `arrays` are by name. A `fresh` one was never
+    in a file; a simulation whose parameters have changed goes on from it, and may have more fields."""
 
     path: str
     state: dict[str, Any]

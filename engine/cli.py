@@ -240,10 +240,10 @@ def view(
     paused: Annotated[bool, typer.Option("--paused", help="Wait for Space before the first step.")] = False,
     size: Annotated[str, typer.Option(help="Width and height of the window.")] = SIZE,
     scale: Annotated[float, typer.Option(help="How large panels and letters are, 0.5 to 3.")] = 1.0,
-    out: Annotated[Path | None, typer.Option(help="Folder of pictures and states; out/view/<scene> if not given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of its files; out/view/<scene> if not given.")] = None,
     web: Annotated[bool, typer.Option("--web", help="In a browser instead of a window.")] = False,
     port: Annotated[int, typer.Option(help="Of the page, with --web.")] = 8080,
-    report: Annotated[Path | None, typer.Option(help="A file for lines of JSON on what is shown, and how fast.")] = None,
+    report: Annotated[Path | None, typer.Option(help="A file for lines of JSON on what is shown.")] = None,
 ) -> None:
     """Opens a window on a scene as it runs: look around, change parameters, grab things."""
     with reporting():

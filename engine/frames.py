@@ -46,7 +46,7 @@ class Frame:
             clouds[body] = Cloud(x[own], {name: values[own] for name, values in fields.items()} | own_id, KNOWN_UNITS)
         if sim.grains is not None:
             clouds |= {sim.world.names[body.number] + GRAINS: cloud for body, cloud in self._grains()}
-        poses = {wall.name: wall.pose() for wall in sim.world.walls.walls if wall.motion is not None}
+        poses = {wall.name: wall.pose() for wall in sim.world.walls.walls if wall.moved}
         snapshot = Snapshot(self.index, self.time, clouds, poses)
         return skinned(sim.canvas.skins, snapshot) if skins else snapshot
 

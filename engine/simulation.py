@@ -24,6 +24,8 @@ from pliant.scene import Body, Scene
 from pliant.smoothing import smoothing
 from pliant.solvers.elasticity.base import Elasticity
 from pliant.solvers.force import wanted_forces
+from pliant.solvers.grab import take
+from pliant.solvers.grip import Grip
 from pliant.solvers.prescribed import Prescribed
 from pliant.solvers.step import Step
 from pliant.sowing import make_grains
@@ -49,7 +51,9 @@ class Simulation:
         self.step_count, self.dt = 0, 0.0
         self._stop = False  # a callback's wish to end `run` or `frames`
         self.watchers: list[Callable[[Any], Any]] = []  # callbacks of whoever runs it, not part of the scene
+        self.grips: list[Grip] = []  # of `grab`, until they are released
         self.canvas = Canvas(self)
+        self._given_speed = 0.0  # [m/s] that particles have from outside: see _speed_limit
         self._free_dt = 0.0  # the last step that was not cut short to end on a frame
         w = smoothing(scene.settings.smoothing)
         self.fillings = assembly.fill_bodies(scene, self.notes) if saved is None else saved.fillings(scene)
@@ -103,6 +107,30 @@ class Simulation:
         """
         changes.apply(self, body, values)
 
+    def grab(self, body: Body | str, point: Any, radius: float | None = None) -> Grip:
+        """Takes hold of a body, or of that of this name, at a point [m], as with a hand. Assign `grip.target` [m] where
+        the hand is to go, as often as you like; steps then move the body after it, until `grip.release()`.
+
+        An elastic body is pulled by a spring to its particles within `radius` [m] of the one nearest to the point (None
+        takes as much of it as a hand would), which lifts it as well as it can be lifted and does not tear it. Fluids
+        and sand, whichever was named, are stirred: what is within `radius` of the hand takes on its velocity. A wall is
+        led by the hand, without turning, through whatever is there, and stays where it is released. The hand is no
+        part of the state: `save` leaves it out.
+        """
+        self[body]  # or there is none, which is told  # noqa: B018
+        name = body.name if isinstance(body, Body) else str(body)
+        grip = take(self.world, self.scene.settings, self.elasticity, name, point, radius, self._let_go)
+        self.grips.append(grip)
+        self._step.forces.insert(0, grip)
+        return grip
+
+    def _let_go(self, grip: Grip) -> None:
+        self.grips.remove(grip)
+        self._step.forces.remove(grip)
+        given = self._given_speed
+        self.measure()  # the hand no longer explains the speeds that it gave
+        self._given_speed = max(given, self._given_speed)
+
     def rebuild(self, saved: Checkpoint) -> None:
         """Makes all solvers anew, of the parameters that the scene has now, and goes on from a state of its own."""
         walls = self.world.walls.walls
@@ -110,6 +138,9 @@ class Simulation:
             material = next(b.material for b in self.scene.bodies if b.name == wall.name)
             wall.friction, wall.no_slip = material.friction, bool(material.no_slip)
         self._assemble(walls, saved)
+        for grip in self.grips:
+            grip.bind(self.world, self.scene.settings, self.elasticity)
+        self._step.forces[:0] = self.grips
 
     def _count(self) -> dict[str, tuple[int, int]]:
         """First and last id of each body's particles."""

@@ -131,9 +131,8 @@ class Wall:
     extent: float = 0.0  # largest distance of the surface from the pivot: spin times this bounds the surface speed
 
     def set_velocity(self, t: float) -> None:
-        """Takes the prescribed velocity at time t."""
-        if self.motion is not None:
-            self.velocity, self.spin = rigid_velocity(self.motion(t))
+        """Takes the prescribed velocity at time t; what nothing moves is at rest."""
+        self.velocity, self.spin = rigid_velocity(np.zeros(3) if self.motion is None else self.motion(t))
 
     def advance(self, dt: float) -> None:
         """Moves by one step: a translation and an exact rotation about the spin axis (Rodrigues)."""
@@ -148,6 +147,11 @@ class Wall:
     def speed(self) -> float:
         """Bound on the speed of its surface."""
         return float(np.linalg.norm(self.velocity) + np.linalg.norm(self.spin) * self.extent)
+
+    @property
+    def moved(self) -> bool:
+        """Whether it moves, or is elsewhere than it was built."""
+        return self.motion is not None or bool(self.shift.any()) or not np.array_equal(self.rotation, np.eye(3))
 
     def placed(self, points: np.ndarray) -> np.ndarray:
         """Points of the wall as it was built, where they are now."""

@@ -34,7 +34,7 @@ class Audience:
 
     @property
     def errors(self):
-        return [m.text for m in self.heard if isinstance(m, Notice) and m.kind == "error"]
+        return [m.text for m in self.heard if isinstance(m, Notice) and m.kind in ("error", "failure")]
 
 
 @pytest.fixture
@@ -204,6 +204,7 @@ def test_a_scene_that_breaks_down_is_told_of_and_can_be_reset(scene):
     player.sim.world.particles.set("v", np.full((player.sim.particles, 3), np.nan))
     player.advance()
     assert "broke down" in told.errors[0] and not player.playing
+    assert told.last(Notice).kind == "failure"
     assert np.isfinite(player.sim["water"].x).all() and np.isfinite(v).all()
     player.obey([("reset",), ("step",)])
     assert len(told.errors) == 1 and player.sim.step_count == 1
@@ -216,7 +217,7 @@ def test_a_scene_that_cannot_be_built_is_read_again_at_a_reset(tmp_path):
     file.write_text(SCENE.replace("young=young", "young=-1"))
     player, told = start(str(file))
     assert "young must be" in told.errors[0] and player.sim is None and player.wait is None
-    player.obey([("step",), ("save", str(tmp_path / "x.npz")), ("set", "cube", "young", 1e5), ("grab", "cube", (0, 0, 0))])
+    player.obey([("step",), ("save", str(tmp_path / "x.npz")), ("set", "", "gravity.x", 1.0), ("grab", "cube", "x")])
     player.publish()
     assert all("there is no simulation yet" in text for text in told.errors[1:])
     file.write_text(SCENE)

@@ -11,10 +11,11 @@ from pliant.render.picture import Picture, Points, Surface
 from pliant.render.shadow import Rows, ShadowMap, edge_length, shaded
 
 FACE_ON = 0.03  # share of light that water reflects at right angles is 0.02; a little more reads as wet
-POWER = 5.0  # of its rise towards a grazing angle (Schlick 1994)
+POWER = 5  # of its rise towards a grazing angle (Schlick 1994)
 GRAZING = 0.75  # less than Fresnel's 1: nothing but sky is reflected here, not the scene
 MATTE = 0.84  # of the light is left to the body of the water: white foam must not burn out in full sun
 SHARPNESS = 60.0  # of highlights, as a Blinn-Phong exponent
+DULL = 0.8  # cosine below which nothing is left of a highlight: 0.8^60 is a millionth
 LIFT = 2.0  # in cells of the shadow map or edges of the mesh, whichever are longer
 SHADE = 2.0  # times a shadow's darkness that it takes from the light that casts it
 WRAP = 0.25  # how far light creeps round an edge: water is lit from inside as well
@@ -25,20 +26,25 @@ BRIGHTNESS = 0.9  # of highlights, times the light's colour
 def glossy(surface: Surface, normals: np.ndarray, picture: Picture, shadows: ShadowMap | None) -> np.ndarray:
     """Colours (n, 3) of the vertices with which GGUI draws the surface as if it were wet."""
     colors = np.array(surface.color, np.float32)
-    clear = _shadows_on(surface, normals, picture, shadows)
-    lights = np.zeros((2 * max(len(picture.lights), 1), 3), np.float32)
-    for k, light in enumerate(picture.lights):
-        lights[2 * k] = np.asarray(light.direction, float) / np.linalg.norm(light.direction)
-        lights[2 * k + 1] = light.color
+    clear = shadows_on(surface, normals, picture, shadows)
     _gloss(
-        surface.vertices, normals, colors, clear, lights, ti.math.vec3(picture.ambient),
+        surface.vertices, normals, colors, clear, light_rows(picture), ti.math.vec3(picture.ambient),
         ti.math.vec3(picture.camera.position), ti.math.vec3(picture.background), ti.math.vec3(picture.horizon),
         surface.gloss,
     )  # fmt: skip
     return colors
 
 
-def _shadows_on(surface: Surface, normals: np.ndarray, picture: Picture, shadows: ShadowMap | None) -> np.ndarray:
+def light_rows(picture: Picture) -> np.ndarray:
+    """Two rows for each light: the direction to it, as a unit vector, and its colour; black if there is none."""
+    lights = np.zeros((2 * max(len(picture.lights), 1), 3), np.float32)
+    for k, light in enumerate(picture.lights):
+        lights[2 * k] = np.asarray(light.direction, float) / np.linalg.norm(light.direction)
+        lights[2 * k + 1] = light.color
+    return lights
+
+
+def shadows_on(surface: Surface, normals: np.ndarray, picture: Picture, shadows: ShadowMap | None) -> np.ndarray:
     """How much of the light (n, 3) shadows leave to the vertices, as if each were a particle lifted off the surface:
     slopes would otherwise shade themselves in stripes."""
     white = np.ones_like(surface.vertices)
@@ -48,25 +54,41 @@ def _shadows_on(surface: Surface, normals: np.ndarray, picture: Picture, shadows
     return shaded(Points(surface.vertices + LIFT * size * normals, size, white), shadows, picture.shadow)
 
 
+@ti.func
+def wet(
+    color: ti.math.vec3, n: ti.math.vec3, view: ti.math.vec3, up: ti.math.vec3, clear: ti.f32, gloss: ti.f32,
+    lights: ti.template(), ambient: ti.math.vec3, zenith: ti.math.vec3, horizon: ti.math.vec3,
+) -> ti.math.vec3:  # fmt: skip
+    """What a surface looks like from `view`; `clear` is the share of light that shadows leave to it.
+
+    `lights` has two rows for each light: the direction to it and its colour.
+    """
+    cosine = ti.math.clamp(n.dot(view), 0.0, 1.0)
+    height = (2.0 * n.dot(view) * n - view).dot(up)  # of the reflected ray
+    sky = ti.math.mix(horizon, zenith, ti.math.clamp(height, 0.0, 1.0)) * (0.6 + 0.4 * (height > 0.0))
+    lit, shine = ambient * (1.0 - AMBIENT_SHARE * (1.0 - clear)), ti.math.vec3(0.0)
+    for m in range(lights.shape[0] // 2):
+        towards, power = lights[2 * m], lights[2 * m + 1]
+        reaching = 1.0
+        if m == 0:  # the first light casts the shadows
+            reaching = ti.max(1.0 - SHADE * (1.0 - clear), 0.0)
+        lit += reaching * power * ti.max((n.dot(towards) + WRAP) / (1.0 + WRAP), 0.0)
+        facing = n.dot((towards + view).normalized())
+        if facing > DULL:
+            shine += reaching * BRIGHTNESS * power * facing**SHARPNESS
+    share = gloss * (FACE_ON + (GRAZING - FACE_ON) * (1.0 - cosine) ** POWER)
+    return (1.0 - share) * MATTE * color * lit + share * sky + gloss * shine
+
+
 @ti.kernel
 def _gloss(
     x: Rows, normals: Rows, colors: Rows, clear: Rows, lights: Rows, ambient: ti.math.vec3, eye: ti.math.vec3,
     zenith: ti.math.vec3, horizon: ti.math.vec3, gloss: ti.f32,
 ):  # fmt: skip
     for k in x:
-        n, view = normals[k], (eye - x[k]).normalized()
-        cosine = ti.math.clamp(n.dot(view), 0.0, 1.0)
-        mirrored = 2.0 * n.dot(view) * n - view
-        sky = ti.math.mix(horizon, zenith, ti.math.clamp(mirrored[1], 0.0, 1.0)) * (0.6 + 0.4 * (mirrored[1] > 0.0))
-        lit, given, shine = ambient * (1.0 - AMBIENT_SHARE * (1.0 - clear[k][0])), ambient, ti.math.vec3(0.0)
+        n, view, up = normals[k], (eye - x[k]).normalized(), ti.math.vec3(0.0, 1.0, 0.0)
+        seen = wet(colors[k], n, view, up, clear[k][0], gloss, lights, ambient, zenith, horizon)
+        given = ambient
         for m in range(lights.shape[0] // 2):
-            towards, color = lights[2 * m], lights[2 * m + 1]
-            reaching = 1.0
-            if m == 0:  # the first light casts the shadows
-                reaching = ti.max(1.0 - SHADE * (1.0 - clear[k][0]), 0.0)
-            lit += reaching * color * ti.max((n.dot(towards) + WRAP) / (1.0 + WRAP), 0.0)
-            given += color * ti.abs(n.dot(towards))  # GGUI lights both sides of a mesh
-            halfway = (towards + view).normalized()
-            shine += reaching * BRIGHTNESS * color * ti.max(n.dot(halfway), 0.0) ** SHARPNESS
-        share = gloss * (FACE_ON + (GRAZING - FACE_ON) * (1.0 - cosine) ** POWER)
-        colors[k] = ((1.0 - share) * MATTE * colors[k] * lit + share * sky + gloss * shine) / given
+            given += lights[2 * m + 1] * ti.abs(n.dot(lights[2 * m]))  # GGUI lights both sides of a mesh
+        colors[k] = seen / given

@@ -16,11 +16,13 @@ _MAX_CELLS = 768  # along the longer side of the map: about two pixels of a 1280
 _EMPTY = -1e30
 _BIAS = 4.0  # how many radii an occluder must stand above a particle: neighbours in the same surface do not count
 _TAPS = 3  # half-width, in cells, of the window over which a particle's shadow is averaged
+_BLUR = 3  # half-width, in cells, of the filters that soften the outline
 _MAX_SAMPLES = 200_000  # on triangles of coarse meshes; of glossy ones that are fine, the vertices sample them
 _FINE = 1 / 15  # of a mesh's size: its typical edge, at most, if it is fine
 
 Grid: TypeAlias = ti.types.ndarray(dtype=ti.f32, ndim=2)
 Rows: TypeAlias = ti.types.ndarray(dtype=ti.math.vec3, ndim=1)
+Table: TypeAlias = ti.types.ndarray(dtype=ti.i64, ndim=2)
 
 
 @dataclass
@@ -45,8 +47,8 @@ def shadow_map(direction: Triple, points: list[Points], surfaces: list[Surface])
     if not groups and not meshes:
         return None
     axes = _axes(direction)
-    clouds = [x for x, _ in groups] + [s.vertices for s in meshes]
-    corners = np.array([(x.min(axis=0), x.max(axis=0)) for x in clouds])
+    clouds = [x.T.copy() for x in [x for x, _ in groups] + [s.vertices for s in meshes]]  # extremes are found faster so
+    corners = np.array([(x.min(axis=1), x.max(axis=1)) for x in clouds])
     low, high = corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)
     box = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
     flat = box @ axes[:2].T
@@ -88,29 +90,64 @@ def _fine(surface: Surface) -> bool:
 
 def edge_length(surface: Surface) -> float:
     """Length of a typical edge of a mesh [m]."""
-    a, b, c = (surface.vertices[surface.faces[:, k]] for k in range(3))
-    return float(np.sqrt(np.linalg.norm(np.cross(b - a, c - a), axis=1).mean()))
+    return float(np.sqrt(2.0 * _areas(surface).mean()))
+
+
+def _areas(surface: Surface) -> np.ndarray:
+    areas = np.empty(len(surface.faces), np.float32)
+    _measure(surface.vertices, np.ascontiguousarray(surface.faces), areas)
+    return areas
 
 
 def _samples(surface: Surface, spacing: float) -> np.ndarray:
     """Points on the triangles, about one per `spacing` squared, the same ones every time."""
-    a, b, c = (surface.vertices[surface.faces[:, k]] for k in range(3))
-    area = np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2
+    area = _areas(surface)
     spacing = max(spacing, float(np.sqrt(area.sum() / _MAX_SAMPLES)))
     which = np.repeat(np.arange(len(area)), np.ceil(area / spacing**2).astype(int))
-    u, v = np.random.default_rng(0).random((2, len(which), 1), np.float32)
-    u, v = np.where(u + v > 1, 1 - u, u), np.where(u + v > 1, 1 - v, v)
-    return np.ascontiguousarray(a[which] + u * (b - a)[which] + v * (c - a)[which], np.float32)
+    samples = np.empty((len(which), 3), np.float32)
+    places = np.random.default_rng(0).random((len(which), 2), np.float32)
+    _sample(surface.vertices, np.ascontiguousarray(surface.faces), which, places, samples)
+    return samples
 
 
-def _blurred(image: np.ndarray, half: int = 3) -> np.ndarray:
+def _blurred(image: np.ndarray) -> np.ndarray:
     """Three box filters in each direction: close to a Gaussian, at a cost that does not depend on its width."""
-    for axis in (0, 1) * 3:
-        pad = [(half + 1, half) if k == axis else (0, 0) for k in (0, 1)]
-        total = np.cumsum(np.pad(image, pad), axis=axis, dtype=np.float32)
-        n = 2 * half + 1
-        image = (total[n:] - total[:-n]) / n if axis == 0 else (total[:, n:] - total[:, :-n]) / n
-    return np.ascontiguousarray(image)
+    for _ in range(6):
+        turned = np.empty(image.shape[::-1], np.float32)
+        _filter(image, turned)
+        image = turned
+    return image
+
+
+@ti.kernel
+def _filter(image: Grid, turned: Grid):
+    """Means of each row over 2 _BLUR + 1 cells, as columns."""
+    for i in range(image.shape[0]):
+        total = 0.0
+        for j in range(image.shape[1] + _BLUR):
+            if j < image.shape[1]:
+                total += image[i, j]
+            if j > 2 * _BLUR:
+                total -= image[i, j - 2 * _BLUR - 1]
+            if j >= _BLUR:
+                turned[j - _BLUR, i] = total / (2 * _BLUR + 1)
+
+
+@ti.kernel
+def _measure(x: Rows, faces: Table, areas: ti.types.ndarray(dtype=ti.f32, ndim=1)):
+    for m in areas:
+        a, b, c = x[faces[m, 0]], x[faces[m, 1]], x[faces[m, 2]]
+        areas[m] = (b - a).cross(c - a).norm() / 2
+
+
+@ti.kernel
+def _sample(x: Rows, faces: Table, which: ti.types.ndarray(dtype=ti.i64, ndim=1), places: Grid, samples: Rows):
+    for k in samples:
+        m, u, v = which[k], places[k, 0], places[k, 1]
+        if u + v > 1:
+            u, v = 1 - u, 1 - v
+        a, b, c = x[faces[m, 0]], x[faces[m, 1]], x[faces[m, 2]]
+        samples[k] = a + u * (b - a) + v * (c - a)
 
 
 @ti.kernel
@@ -123,7 +160,8 @@ def _splat(
         low, high = ti.floor(centre - radius / cell + 0.5, ti.i32), ti.floor(centre + radius / cell + 0.5, ti.i32)
         for i in range(ti.max(low[0], 0), ti.min(high[0] + 1, heights.shape[0])):
             for j in range(ti.max(low[1], 0), ti.min(high[1] + 1, heights.shape[1])):
-                ti.atomic_max(heights[i, j], x[k].dot(light))
+                if heights[i, j] < x[k].dot(light):  # mostly not, and a look is cheaper than an atomic operation
+                    ti.atomic_max(heights[i, j], x[k].dot(light))
 
 
 @ti.kernel
@@ -135,9 +173,8 @@ def _shade(
         centre = ti.floor((ti.Vector([x[k].dot(a), x[k].dot(b)]) - origin) / cell + 0.5, ti.i32)
         height = x[k].dot(light)
         hidden = 0.0
-        for i in range(centre[0] - _TAPS, centre[0] + _TAPS + 1):
-            for j in range(centre[1] - _TAPS, centre[1] + _TAPS + 1):
-                if 0 <= i < heights.shape[0] and 0 <= j < heights.shape[1]:
-                    # Rises over one radius of height, so that the edge of a shadow does not flicker in a film.
-                    hidden += ti.math.clamp((heights[i, j] - height) * 4.0 / bias - 3.0, 0.0, 1.0)
+        for i in range(ti.max(centre[0] - _TAPS, 0), ti.min(centre[0] + _TAPS + 1, heights.shape[0])):
+            for j in range(ti.max(centre[1] - _TAPS, 0), ti.min(centre[1] + _TAPS + 1, heights.shape[1])):
+                # Rises over one radius of height, so that the edge of a shadow does not flicker in a film.
+                hidden += ti.math.clamp((heights[i, j] - height) * 4.0 / bias - 3.0, 0.0, 1.0)
         colors[k] *= 1.0 - strength * hidden / (2 * _TAPS + 1) ** 2

@@ -5,6 +5,7 @@ import queue
 import re
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,12 @@ class Recorder:
                 continue
         self._thread.join()
 
+    def _pictures(self) -> Iterator[np.ndarray]:
+        while (picture := self._queue.get()) is not None:
+            yield picture
+
     def _write(self) -> None:
         try:
-            write_video(self.path, iter(self._queue.get, None), RATE)
+            write_video(self.path, self._pictures(), RATE)
         except PliantError as error:
             self.error = str(error)

@@ -14,6 +14,7 @@ from pliant.stage import Stage
 COMMANDS = {
     "play": "runs on",
     "pause": "stops after the step under way",
+    "toggle": "runs on, or pauses",
     "step": "makes one step and pauses",
     "reset": "goes back to the initial state, with the parameters as they are now",
     "set": "owner, name, value: changes a parameter, as a Knob names it",
@@ -88,7 +89,8 @@ class Moment:
 
 @dataclasses.dataclass
 class Notice:
-    """A sentence for the user. `kind` is "busy" (something takes long; an empty text ends it), "info", or "error"."""
+    """A sentence for the user. `kind` is "busy" (something takes long; an empty text ends it), "info", "error" (what
+    was wanted cannot be had), or "failure" (the scene cannot be built or has broken down; "reset" tries again)."""
 
     kind: str
     text: str

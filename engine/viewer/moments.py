@@ -1,4 +1,4 @@
-"""What a view needs to know of a simulation now: no more than it draws and writes, since it is asked many times a second."""
+"""What a view needs to know of a simulation now, and no more than that: it is asked many times a second."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,5 +1,7 @@
 """A camera that follows the hand: orbits, pans, zooms, flies, and jumps to fixed views."""
 
+import dataclasses
+
 import numpy as np
 
 from pliant.render.camera import STEEPEST, Bounds, Camera, Triple
@@ -10,10 +12,33 @@ DRAG = 3.0  # zooming by a drag over the whole window is as much as e^DRAG
 PACE = 0.6  # of the scene's size: flown each second
 NEAREST, FARTHEST = 1e-3, 50.0  # in sizes of the scene: distances from the target
 BESIDE = 0.02  # how far views from above and below stand aside: straight above, "up" has no direction
+LEAST_ROOM = 0.35  # of a window: less than this is not what a scene is fitted into
 VIEWS: dict[str, Triple] = {
     "front": (0.0, 0.0, 1.0), "back": (0.0, 0.0, -1.0), "left": (-1.0, 0.0, 0.0), "right": (1.0, 0.0, 0.0),
     "top": (0.0, 1.0, BESIDE), "bottom": (0.0, -1.0, BESIDE), "iso": (1.0, 0.8, 1.0),
 }  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Room:
+    """A window of `width` x `height`, and how much of it panels cover at each side [pixels]."""
+
+    width: int
+    height: int
+    side: float = 0.0  # left and right
+    top: float = 0.0
+    bottom: float = 0.0
+
+    @property
+    def free(self) -> tuple[float, float]:
+        """Width and height of what is left, if that is not too little to care for."""
+        width, height = self.width - 2 * self.side, self.height - self.top - self.bottom
+        return max(width, LEAST_ROOM * self.width), max(height, LEAST_ROOM * self.height)
+
+    @property
+    def off_centre(self) -> tuple[float, float]:
+        """How far the middle of what is left lies from that of the window, rightward and downward."""
+        return 0.0, (self.top - self.bottom) / 2
 
 
 class Navigator:
@@ -23,10 +48,10 @@ class Navigator:
         self.bounds = np.asarray(bounds, float)
         self.take(camera)
 
-    def take(self, camera: Camera) -> None:
-        """Jumps to a camera."""
+    def take(self, camera: Camera, fov: float | None = None) -> None:
+        """Jumps to a camera, maybe with another opening angle."""
         arm = np.subtract(camera.position, camera.target).astype(float)
-        self.target, self.fov = np.asarray(camera.target, float), float(camera.fov)
+        self.target, self.fov = np.asarray(camera.target, float), float(fov or camera.fov)
         self.distance = float(np.linalg.norm(arm))
         self.yaw = float(np.degrees(np.arctan2(arm[0], arm[2])))
         self.pitch = float(np.degrees(np.arcsin(np.clip(arm[1] / self.distance, -1.0, 1.0))))
@@ -68,13 +93,16 @@ class Navigator:
         move = right * axes[0] + up * axes[1] + forward * axes[2]
         self.target = self.target + PACE * self.size * seconds * move
 
-    def frame(self, aspect: float, bounds: Bounds | None = None) -> None:
-        """Sees all of the scene, from where it looks now."""
-        self.take(Camera.framing(self.bounds if bounds is None else bounds, tuple(self._towards()), aspect, self.fov))
-
-    def view(self, name: str, aspect: float) -> None:
-        """One of `VIEWS`."""
-        self.take(Camera.framing(self.bounds, VIEWS[name], aspect, self.fov))
+    def frame(self, room: Room, direction: Triple | None = None, bounds: Bounds | None = None) -> None:
+        """Sees all of the scene, or of other bounds, in the free part of a window, from a direction or from where it
+        looks now."""
+        free_width, free_height = room.free
+        slope = np.tan(np.radians(self.fov) / 2)
+        narrow = np.degrees(2 * np.arctan(slope * free_height / room.height))  # the opening angle of that part alone
+        towards = tuple(self._towards()) if direction is None else direction
+        seen = self.bounds if bounds is None else bounds
+        self.take(Camera.framing(seen, towards, free_width / free_height, narrow), self.fov)
+        self.pan(*room.off_centre, room.height)
 
     def under(self, px: float, py: float, width: int, height: int, depth_of: np.ndarray) -> np.ndarray:
         """The point [m] under a pixel that is as deep in the picture as a given point: where a hand drags it to."""
@@ -84,6 +112,13 @@ class Navigator:
         x, y = (2 * px / width - 1) * slope * width / height, (1 - 2 * py / height) * slope
         eye = np.asarray(camera.position, float)
         return eye + float((depth_of - eye) @ forward) * (forward + x * right + y * up)
+
+    def pixel(self, point: np.ndarray, width: int, height: int) -> tuple[float, float]:
+        """Where in the window a point in front of the camera is seen."""
+        camera = self.camera
+        x, y, depth = camera.axes() @ (np.asarray(point, float) - camera.position)
+        scale = height / 2 / np.tan(np.radians(self.fov) / 2) / depth
+        return float(width / 2 + scale * x), float(height / 2 - scale * y)
 
     def _towards(self) -> np.ndarray:
         """From the target to the camera, of length 1."""

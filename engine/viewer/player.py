@@ -52,7 +52,7 @@ class Player:
         self._lately: deque[tuple[float, float]] = deque()  # clock and simulated time of the last steps
         self._knobs_changed = False
         self._grip: Any = None
-        with self._guarded():
+        with self._guarded("failure"):
             self._open()
             if state is not None:
                 self.load(state)
@@ -73,7 +73,7 @@ class Player:
         """One step."""
         if self.sim is None:
             return
-        with self._guarded(), contextlib.ExitStack() as stack:
+        with self._guarded("failure"), contextlib.ExitStack() as stack:
             if self.sim.step_count == 0:
                 stack.enter_context(self._busy("Compiling"))
             self.sim.step()
@@ -82,8 +82,9 @@ class Player:
                 self._lately.popleft()
             self.news = True
 
-    def publish(self) -> None:
-        """Tells of the moment."""
+    def publish(self) -> bool:
+        """Tells of the moment; whether there was anything to tell of."""
+        self.news = False
         if self.sim is not None:
             with self._guarded():
                 turned = knobs(self.sim.scene) if self._knobs_changed else None
@@ -91,7 +92,8 @@ class Player:
                 grip = self._grip and np.array([self._grip.point, self._grip.target], float)
                 self.tell(Moment(seen, figures(self.sim, self._lately), self.playing, turned, grip))
                 self._knobs_changed = False
-        self.news = False
+                return True
+        return False
 
     # --- commands -------------------------------------------------------------------------------------
 
@@ -105,7 +107,7 @@ class Player:
             if name not in COMMANDS:
                 self.tell(Notice("error", f"a view asked for {name!r}, which is no command"))
                 continue
-            with self._guarded():
+            with self._guarded("failure" if name == "reset" else "error"):
                 getattr(self, name)(*args)
             self.news = True
 
@@ -116,6 +118,12 @@ class Player:
     def pause(self) -> None:
         self.playing = False
 
+    def toggle(self) -> None:
+        if self.playing:
+            self.pause()
+        else:
+            self.play()
+
     def step(self) -> None:
         self.playing = False
         self.advance()
@@ -123,6 +131,7 @@ class Player:
     def reset(self) -> None:
         """Back to the start. A scene that failed, or whose file was written meanwhile, is read anew."""
         if self.sim is None or self._initial is None or self._written != self._last_written():
+            self.playing |= self.sim is None
             self._open()
             return
         with self._busy("Resetting"):
@@ -239,16 +248,16 @@ class Player:
         self._pace = (time.perf_counter(), self.sim.time if self.sim else 0.0)
 
     @contextlib.contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def _guarded(self, kind: str = "error") -> Iterator[None]:
         """Whatever goes wrong becomes a notice, and the simulation pauses."""
         try:
             yield
         except PliantError as error:
             self.playing, self.news = False, True
-            self.tell(Notice("error", str(error)))
+            self.tell(Notice(kind, str(error)))
         except Exception as error:
             self.playing, self.news = False, True
-            self.tell(Notice("error", f"{type(error).__name__}: {error}"))
+            self.tell(Notice(kind, f"{type(error).__name__}: {error}"))
 
     @contextlib.contextmanager
     def _busy(self, text: str) -> Iterator[None]:

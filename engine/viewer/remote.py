@@ -12,7 +12,7 @@ from pliant.viewer.messages import Moment, Notice, Opened
 
 FASTEST = 60.0  # moments per second that are worth drawing
 PATIENCE = 0.5  # [s] that a player without work waits for a command before it looks around
-NICENESS = 5  # of the player: the window gets a core when it needs one
+NICENESS = 10  # of the player: the window gets a core when it needs one
 GRACE = 3.0  # [s] for the step under way, before a player that is to end is ended
 NEXT = "next"  # what a view says when it has taken a moment: it wants another
 
@@ -77,7 +77,7 @@ class Remote:
                 break
         self.process.join()
         if not self._closing:
-            self._keep(Notice("error", "the process of the simulation has ended (exit status "
+            self._keep(Notice("failure", "the process of the simulation has ended (exit status "
                               f"{self.process.exitcode}); if memory ran out, larger particles help."))  # fmt: skip
 
     def _keep(self, message: Message) -> None:
@@ -126,7 +126,6 @@ def _play(connection: Connection, scene: str, settings: list[str], state: str | 
             wanted |= any(command[0] == NEXT for command in commands)
             player.obey(command for command in commands if command[0] != NEXT)
             if player.news and wanted and time.perf_counter() - last >= 1 / FASTEST:
-                player.publish()
-                wanted, last = False, time.perf_counter()
+                wanted, last = not player.publish(), time.perf_counter()
             if player.wait == 0.0:
                 player.advance()

@@ -22,7 +22,7 @@ class ViewState:
     fluid: str = "spheres"
     solid: str = "mesh"
     grains: bool = True
-    walls: str = "wireframe"  # containers and obstacles; "solid" leaves containers as wireframes
+    walls: str = "solid"  # obstacles; containers are wireframes also then
     shadow: bool = True
     hidden: set[str] = dataclasses.field(default_factory=set)  # names of bodies and walls that are not drawn
     clip: str = "off"  # axis of the clipping plane

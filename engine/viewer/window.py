@@ -20,35 +20,39 @@ import taichi as ti
 from pliant import backend
 from pliant.errors import PliantError
 from pliant.io.png import write_png
+from pliant.render.camera import Camera
 from pliant.render.coloring import label
 from pliant.render.overlay import overlay
-from pliant.render.picture import Bar
+from pliant.render.picture import Bar, Picture
 from pliant.render.raster import Raster
 from pliant.render.renderer import elsewhere
 from pliant.render.vulkan import available
 from pliant.viewer.drawing import Drawing, Drawn
 from pliant.viewer.files import Folder, Recorder
 from pliant.viewer.messages import COMMANDS, Moment, Notice, Opened
-from pliant.viewer.navigation import VIEWS, Navigator
-from pliant.viewer.panels import Extras, Panels
+from pliant.viewer.navigation import VIEWS, Navigator, Room
+from pliant.viewer.notices import Extras
+from pliant.viewer.panels import SIDE, Panels
 from pliant.viewer.remote import Remote
 from pliant.viewer.state import LIMITS, ViewState
-from pliant.viewer.ui import Pointer, Ui
+from pliant.viewer.statistics import STATISTICS, History
+from pliant.viewer.ui import MARGIN, Pointer, Ui
 from pliant.viewer.x11 import Ears, missing_display
 
 RATE = 60.0  # pictures a second, at most
 GLANCE = 0.005  # [s] between looks at mouse and player when there is nothing to draw
+BUSY = 0.1  # [s] between pictures while there is nothing to see but that the player works
 STALE = 0.5  # [s] after which the window is drawn again even if nothing has changed
-REMEMBERED, SAMPLING = 240, 0.1  # values that a plot shows, [s] from one to the next
 REPORTING = 0.25  # [s] from one line of a report to the next
 SMALLEST = 100  # pixels across: a smaller window, or one that is folded up, is not drawn
 OFFER = "`pliant view --web` shows the same scene in a browser."
 PRESSED = {
     " ": ("toggle",), "n": ("step",), ".": ("step",), "+": ("step",), "r": ("reset",), "f": ("frame",),
     "h": ("help",), ti.ui.TAB: ("panels",), ti.ui.ESCAPE: ("quit",), "c": ("next color",), "v": ("record",),
-    "p": ("screenshot",), "k": ("save",), "l": ("load",), "-": ("zoom", -1.0),
-    **{str(k + 1): ("view", name) for k, name in enumerate(VIEWS)}, "8": ("scene view",), "9": ("scene view",),
+    "p": ("screenshot",), "k": ("save",), "l": ("load",), "8": ("scene view",), "9": ("close view",),
+    **{str(k + 1): ("view", name) for k, name in enumerate(VIEWS)},
 }  # fmt: skip
+EMPTY = Picture(Camera((0.0, 0.6, 4.0), (0.0, 0.3, 0.0)), ground=0.0)  # until there is a scene
 FLYING = {"w": (1, 0, 0), "s": (-1, 0, 0), "d": (0, 1, 0), "a": (0, -1, 0), "e": (0, 0, 1), "q": (0, 0, -1)}
 
 
@@ -56,9 +60,9 @@ def view(scene: str, settings: list[str], folder: Path, size: tuple[int, int] = 
          state: str | None = None, playing: bool = True, report: Path | None = None) -> None:  # fmt: skip
     """Opens a window on a scene, a name or a file, and returns when it is closed.
 
-    `settings` are options of its build() as "name=value". Files go into `folder`. `size` is the window's width and height [pixels], `scale` how large its panels are, 0.5 to 3;
-    `state` a saved state to begin with. `report` is a file that gets lines of JSON on what the window shows and how fast,
-    for tests and measurements.
+    `settings` are options of its build() as "name=value". Files go into `folder`. `size` is the window's width and
+    height [pixels], `scale` how large its panels are, 0.5 to 3; `state` a saved state to begin with. `report` is a file
+    that gets lines of JSON on what the window shows and how fast, for tests and measurements.
     """
     missing = available() or missing_display()
     if missing:
@@ -98,9 +102,10 @@ class Window:
         self._moments = 0  # how many there were
         self.drawn: Drawn | None = None
         self.navigator: Navigator | None = None
-        self.extras = Extras()
-        self._history: dict[str, deque[float]] = self.extras.history
-        self._sampled, self._frames = 0.0, deque(maxlen=30)
+        self._history = History()
+        self.extras = Extras(history=self._history.series)
+        self._frames: deque[tuple[float, float]] = deque(maxlen=30)  # when they were drawn, and for how long
+        self._overlay: np.ndarray | None = None  # the panels
         self._busy_since = 0.0
         self._recorder: Recorder | None = None
         self._report = Report(report)
@@ -109,7 +114,10 @@ class Window:
         self._window = ti.ui.Window(title, size, vsync=False)
         self._canvas = self._window.get_canvas()
         self.size = size
+        self._unframed = False  # whether the scene is to be framed once the panels are there
         self._raster, self._ui, self._panels, self._drawing = Raster(*size), Ui(scale), Panels(), Drawing()
+        self._raster.load(EMPTY)
+        self._raster.draw()
         self._ears: Ears | None = None
         self._pointer = Pointer(0.0, 0.0)
         self._dragging, self._held_point = "", np.zeros(3)
@@ -122,6 +130,7 @@ class Window:
         try:
             while self._window.running and not self.ended and not wish:
                 now = time.perf_counter()
+                self._resize()
                 news = self._hear_player(now)
                 acted = self._hear_user(now - last)
                 last = now
@@ -156,7 +165,8 @@ class Window:
 
     def _open(self, opened: Opened) -> None:
         if self.navigator is None or self.opened is None or self.opened.name != opened.name:
-            self.navigator = Navigator(opened.stage.view(0.0, self._aspect), opened.stage.bounds)
+            self.navigator = Navigator(opened.stage.view(0.0, self.size[0] / self.size[1]), opened.stage.bounds)
+            self._unframed = opened.stage.camera is None
         look = opened.stage.look
         if self.opened is None and look is not None:
             known = look.color in opened.fields
@@ -167,7 +177,7 @@ class Window:
                 self.state.auto, self.state.low, self.state.high = False, look.low, look.high
         self.opened, self.moment = opened, None
         self.navigator.bounds = np.asarray(opened.stage.bounds, float)
-        self.extras.messages = [Notice("info", note) for note in opened.notes]
+        self.extras.messages, self.extras.failure = [Notice("info", note) for note in opened.notes], ""
         self._ask_for_fields()
 
     def _take(self, moment: Moment, now: float) -> None:
@@ -175,19 +185,15 @@ class Window:
         self.state.playing = moment.playing
         if moment.knobs is not None and self.opened is not None:
             self.opened.knobs = moment.knobs
-        if now - self._sampled >= SAMPLING and moment.figures.step:
-            self._sampled, f = now, moment.figures
-            values = {"ms per step": 1e3 * sum(f.seconds.values()), "density error": 100 * f.density_error,
-                      "iterations": float(sum(f.iterations.values())), "kinetic energy": f.energy,
-                      "window": self.extras.fps}  # fmt: skip
-            for name, value in values.items():
-                self._history.setdefault(name, deque(maxlen=REMEMBERED)).append(value)
+        self._history.add(moment.figures, self.extras.fps, now)
 
     def _notice(self, notice: Notice, now: float) -> None:
         if notice.kind == "busy":
             if not self.extras.busy:
                 self._busy_since = now
             self.extras.busy = notice.text
+        elif notice.kind == "failure":
+            self.extras.failure = notice.text
         else:
             self.extras.messages.append(notice)
         self._report.line(event="notice", kind=notice.kind, text=notice.text)
@@ -198,26 +204,34 @@ class Window:
     # --- the user ---------------------------------------------------------------------------------------
 
     @property
-    def _aspect(self) -> float:
-        return self.size[0] / self.size[1]
+    def _room(self) -> Room:
+        """The window, and what panels leave free of it."""
+        if not self.state.panels:
+            return Room(*self.size)
+        bottom = sum(self._ui.height_of(panel) + MARGIN for panel in (STATISTICS, "Colours"))
+        return Room(*self.size, side=(SIDE + MARGIN) * self._ui.scale, bottom=bottom * self._ui.scale)
 
     def _hear_user(self, seconds: float) -> bool:
         """Keys, mouse and panels. True if something may look different now."""
         window, (width, height) = self._window, self.size
         keys = [event.key for event in window.get_events(ti.ui.PRESS)]
-        window.get_events(ti.ui.RELEASE)
+        released = [event.key for event in window.get_events(ti.ui.RELEASE)]
         heard, wheel = self._ears.listen() if self._ears is not None else ([], 0.0)
         x, y = window.get_cursor_pos()
         before, down = self._pointer, window.is_pressed(ti.ui.LMB)
-        self._pointer = pointer = Pointer(x * width, (1 - y) * height, down, wheel)
+        tapped = ti.ui.LMB in keys and ti.ui.LMB in released and not down
+        self._pointer = pointer = Pointer(x * width, (1 - y) * height, down, wheel, tapped)
         self._ui.begin(pointer, width, height)
         commands = self._panels.draw(self._ui, self.state, self.opened, self.moment, self.extras)
-        self.extras.panels = self._ui.end()
+        self._overlay = self._ui.end()
         for command in commands:
             self._obey(*command)
         for key in keys + heard:
             if key in PRESSED:
                 self._obey(*PRESSED[key])
+        if self._unframed and self.moment is not None:
+            self._unframed = False
+            self._do_frame()
         moved = self._steer(before, pointer, keys, seconds)
         return bool(keys or heard or commands or moved or self._ui.changed or wheel)
 
@@ -288,14 +302,9 @@ class Window:
         except PliantError as error:
             self.extras.messages.append(Notice("error", str(error)))
 
-    def _do_toggle(self) -> None:
-        self.remote.send("pause" if self.state.playing else "play")
-        self.state.playing = not self.state.playing
-
     def _do_reset(self) -> None:
         self.extras.messages.clear()
-        for values in self._history.values():
-            values.clear()
+        self.extras.failure = ""
         self.remote.send("reset")
 
     def _do_limit(self, name: str) -> None:
@@ -321,20 +330,25 @@ class Window:
 
     def _do_frame(self) -> None:
         if self.navigator is not None:
-            self.navigator.frame(self._aspect)
+            self.navigator.frame(self._room)
 
     def _do_view(self, name: str) -> None:
         if self.navigator is not None:
-            self.navigator.view(name, self._aspect)
+            self.navigator.frame(self._room, VIEWS[name])
 
     def _do_scene_view(self) -> None:
+        """As the scene's own camera sees it now, or as it is framed if it has none."""
         if self.navigator is not None and self.opened is not None:
-            time_now = self.moment.snapshot.time if self.moment is not None else 0.0
-            self.navigator.take(self.opened.stage.view(time_now, self._aspect))
+            moment = self.moment.snapshot.time if self.moment is not None else 0.0
+            self.navigator.take(self.opened.stage.view(moment, self.size[0] / self.size[1]))
+            if self.opened.stage.camera is None:
+                self.navigator.frame(self._room)
 
-    def _do_zoom(self, notches: float) -> None:
-        if self.navigator is not None:
-            self.navigator.zoom(notches)
+    def _do_close_view(self) -> None:
+        if self.navigator is not None and self.moment is not None:
+            clouds = [c.x for c in self.moment.snapshot.clouds.values() if len(c.x)]
+            ends = [np.min([x.min(axis=0) for x in clouds], axis=0), np.max([x.max(axis=0) for x in clouds], axis=0)]
+            self.navigator.frame(self._room, bounds=np.array(ends, float))
 
     def _do_save(self) -> None:
         self.remote.send("save", str(self.folder.next("state", "npz")))
@@ -376,18 +390,17 @@ class Window:
 
     def _draw(self, now: float, changed: bool) -> bool:
         """Draws if there is something new, and not more often than RATE. Whether it did."""
-        self._resize()
+        if min(self.size) < SMALLEST:
+            return False
         wanted = self._wanted()
         recording = self._recorder is not None and self._recorder.due
-        stale = now - self._last_drawn > STALE or self._drawing.surfacer.fresh
-        if min(self.size) < SMALLEST or now - self._last_drawn < 1 / RATE:
-            return False
-        if not (changed or stale or recording or wanted != self._seen or self.extras.busy):
+        new = changed or recording or wanted != self._seen or self._drawing.surfacer.fresh
+        pause = 1 / RATE if new else BUSY if self.extras.busy else STALE
+        if now - self._last_drawn < pause:
             return False
         if self.opened is not None and self.moment is not None and self.navigator is not None:
             self._picture(wanted)
-        panels = self.extras.panels
-        self._canvas.set_image(self._raster.image(panels))
+        self._canvas.set_image(self._raster.image(self._overlay))
         self._window.show()
         if recording and self._recorder is not None and self.drawn is not None:
             with self._until_done():
@@ -404,7 +417,7 @@ class Window:
         if self._seen is None or wanted[1:] != self._seen[1:] or fresh:
             self.drawn = self._drawing.draw(self.opened, self.moment, self.state, camera)
             self._raster.load(self.drawn.picture)
-            self.extras.shown = (label(self.drawn.field, self.drawn.unit), self.drawn.low, self.drawn.high, self.drawn.maps)
+            self.extras.low, self.extras.high, self.extras.maps = self.drawn.low, self.drawn.high, self.drawn.maps
             if self._drawing.surfacer.error:
                 self.extras.messages.append(Notice("error", self._drawing.surfacer.error))
                 self._drawing.surfacer.error, self.state.fluid = "", "spheres"
@@ -452,20 +465,22 @@ class Window:
         span = self._frames[-1][0] - self._frames[0][0]
         self.extras.fps = (len(self._frames) - 1) / span if span > 0 else 0.0
         self.extras.recording = self._recorder.seconds if self._recorder is not None else 0.0
-        self.extras.saved = [path.stem for path in self.folder.states()]
+        self.extras.saved = [path.stem for path in self.folder.states()][::-1]
         self._tell(now)
 
     def _tell(self, now: float) -> None:
         """Lines of the report: the first picture of the scene, then how things are."""
         if self.drawn is not None and self.moment is not None and self._report.due(now):
-            f = self.moment.figures
+            f, navigator = self.moment.figures, self.navigator
+            assert navigator is not None and self.opened is not None
+            middles = {name: cloud.x.mean(axis=0).astype(float) for name, cloud in self.moment.snapshot.clouds.items()}
             self._report.line(
                 event="frame", time=f.time, step=f.step, playing=self.state.playing, fps=round(self.extras.fps, 1),
                 draw_ms=round(1e3 * float(np.mean([took for _, took in self._frames])), 1), size=self.size,
                 color=self.drawn.field, low=self.drawn.low, high=self.drawn.high, places=self._ui.places,
-                knobs={f"{k.owner}/{k.name}": k.value for k in self.opened.knobs} if self.opened else {},
-                middle={name: np.mean(cloud.x, axis=0).tolist() for name, cloud in self.moment.snapshot.clouds.items()},
-                camera=self.navigator.camera.position if self.navigator else None,
+                knobs={f"{k.owner}/{k.name}": k.value for k in self.opened.knobs}, camera=navigator.camera.position,
+                middles={name: x.tolist() for name, x in middles.items()}, player=self.remote.process.pid,
+                pixels={name: navigator.pixel(x, *self.size) for name, x in middles.items()},
             )  # fmt: skip
 
 

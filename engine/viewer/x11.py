@@ -1,13 +1,13 @@
 """Keys and the wheel that GGUI does not tell of (Taichi 1.7.4: no digits, no punctuation, no wheel), under X11.
 
 A second connection to the X server grabs just these on the window, which takes them from nobody. Elsewhere there are
-other keys and buttons for the same: see `panels.KEYS`.
+other keys and buttons for the same: see `notices.KEYS`.
 """
 
 import os
 from typing import Any
 
-KEYS = {"period": ".", "plus": "+", "equal": "+", "KP_Add": "+", "minus": "-", "KP_Subtract": "-", "KP_Decimal": "."}
+KEYS = {"period": ".", "plus": "+", "equal": "+", "KP_Add": "+", "KP_Decimal": "."}
 KEYS |= {str(k): str(k) for k in range(10)}
 WHEEL = {4: 1.0, 5: -1.0}  # buttons, and notches up
 LOCKS = (0, 2, 16, 18)  # Caps Lock and Num Lock, on or not

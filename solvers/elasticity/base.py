@@ -337,6 +337,8 @@ class Elasticity(Force):
         bodies, mine = self.bodies, self.bodies.slot.to_numpy()[ids]
         mass = bodies.mass.to_numpy()[mine].astype(float)
         along = mass / mass.sum()
+        bodies.look_ahead(0.0)
+        bodies.find_forces(1.0)  # for the rotations as they are
         push = np.zeros((bodies.n, 3), np.float32)
         push[mine] = along[:, None] / np.sqrt(3.0)  # along no axis, for a method may answer each in its own way
         bodies.force.from_numpy(push)
@@ -355,9 +357,9 @@ class Elasticity(Force):
         """Finds `bodies.change` from the state at `bodies.ahead`; returns numbers for `sim.stats`."""
         raise NotImplementedError
 
-    def answer(self) -> None:
-        """Turns impulses [N s] in `bodies.force` into the changes of velocity that they alone make in a step, in
-        `bodies.correction`, which is zero before."""
+    def answer(self) -> int:
+        """Turns the impulses [N s] in `bodies.force` into the changes of velocity that they alone make in a step, in
+        `bodies.correction`, which holds a guess before; returns the number of solves."""
         raise NotImplementedError
 
     def longest_step(self) -> float:

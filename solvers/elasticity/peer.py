@@ -45,15 +45,10 @@ class PeerSolver(Elasticity):
         bodies.find_forces(self.dt)
         add_impulse(bodies.n, bodies.mass, bodies.kick, bodies.change, bodies.force)
         bodies.correction.copy_from(bodies.kick)
-        iterations = self.iterate()
+        iterations = self.answer()
         bodies.accept(self.dt)
         return {"elasticity iterations": iterations}
 
-    def answer(self) -> None:
-        self.bodies.look_ahead(0.0)
-        PLACEHOLDER
-
-    def iterate(self) -> int:
-        """From the impulses in `bodies.force` and the guess in `bodies.correction`; returns the number of iterations."""
+    def answer(self) -> int:
         b = self.bodies
         return b.iterate(self.cg, self.dt, b.shear, b.force, self.direction, self.image, self.z)

@@ -212,9 +212,10 @@ class SplitSolver(Elasticity):
             bodies.accept(self.dt)
         return {}
 
-    def answer(self) -> None:
+    def answer(self) -> int:
         for solver in self.solvers:
             solver.solve(self.bodies.force, self.bodies.correction)
+        return 1
 
 
 class PaperSolver(SplitSolver):

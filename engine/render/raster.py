@@ -1,0 +1,272 @@
+"""Draws pictures for a window: a software rasteriser that does not wait for a graphics driver.
+
+It is split into what depends on the picture alone (`Raster.load`: shadows, normals), what depends on the camera
+(`Raster.draw`), and what is put on top of it (`Raster.image`), so that each is done only when it has changed.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import taichi as ti
+
+from pliant.errors import PliantError
+from pliant.render import raster_kernels as kernels
+from pliant.render.backdrop import surroundings
+from pliant.render.camera import Camera
+from pliant.render.gloss import light_rows, shadows_on
+from pliant.render.mesh import corner_normals
+from pliant.render.picture import Picture, Surface
+from pliant.render.raster_finish import STRIP, draw_lines, finish
+from pliant.render.raster_shade import paint_sky, shade
+from pliant.render.shadow import ShadowMap, shaded, shadow_map
+
+_REFERENCE = 1280 * 720  # pixels of the picture for which line widths are given
+_LEAST_LINE = 1.0  # pixels: lines are no thinner
+_NEAR = 0.02  # nearest depth that is drawn, in camera distances
+_SEARCH = 4  # pixels around the one asked for in which something is picked
+_CELL = 1.0  # in radii of spheres as the camera's target would show them: width of the cells of the first round
+_LEAST_CELL = 2.0  # pixels
+_FIRST_CAPACITY = 1024
+_ON_CPU = (ti.x64, ti.arm64)
+_NO_PANELS = np.zeros((1, 1, 4), np.uint8)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """What is seen at a pixel: `kind` is "points" or "surface", `group` its place in that list of the picture, `index`
+    the particle or face in the group, as its arrays have it, and `point` (3,) the place [m]."""
+
+    kind: str
+    group: int
+    index: int
+    point: np.ndarray
+
+
+class Raster:
+    """Draws a `Picture` at a size that may change; Taichi must be running on the CPU, in whose memory all data is.
+
+    `picture.glass` and what is written on a picture are left out.
+    """
+
+    def __init__(self, width: int, height: int):
+        if ti.lang.impl.get_runtime().prog is None or ti.lang.impl.current_cfg().arch not in _ON_CPU:
+            raise PliantError("cannot draw for a window: start the engine on the CPU first, backend.start('cpu').")
+        self._pool: dict[str, np.ndarray] = {}
+        self._picture: Picture | None = None
+        self._shadows: ShadowMap | None = None
+        self._camera: Camera | None = None
+        self._normals: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._point_starts = self._face_starts = np.zeros(1, np.int64)
+        self._segments = 0
+        self.resize(width, height)
+
+    def resize(self, width: int, height: int) -> None:
+        """Draw at this size [pixels] from now on; what was drawn is forgotten, what was loaded is not."""
+        if min(width, height) < 1:
+            raise PliantError(f"a picture needs a positive size, got {width} x {height}.")
+        self.width, self.height = int(width), int(height)
+        self._keys = np.full((self.width, self.height), kernels.EMPTY, np.int64)
+        self._colors = np.zeros((self.width, self.height), np.uint32)
+        self._lines = np.zeros((self.width, self.height), np.int32)
+        self._image = np.zeros((self.width, self.height, 3), np.uint8)
+        columns, strips = (-(-n // STRIP) for n in self._keys.shape)
+        self._sky = np.zeros((columns + 1, strips + 1, 3), np.float32)
+        self._strips = np.zeros((self.width, strips), np.int32)
+        self._nearest = np.zeros([int(n / _LEAST_CELL) + 1 for n in self._keys.shape], np.float32)
+        self._farthest = np.zeros([-(-n // kernels.PART) for n in self._keys.shape], np.float32)
+        self._farthest_around = np.zeros_like(self._farthest)
+        columns, self._rows = (-(-n // kernels.TILE) for n in self._keys.shape)
+        self._tiles = columns * self._rows
+        self._starts, self._used = np.zeros(self._tiles + 1, np.int32), np.zeros(self._tiles, np.int32)
+        self._drawn: tuple[float, ...] = ()
+
+    def load(self, picture: Picture) -> None:
+        """Take over what is in a picture: everything that does not depend on where it is seen from."""
+        casts = picture.shadow > 0 and len(picture.lights) > 0
+        self._shadows = shadow_map(picture.lights[0].direction, picture.points, picture.surfaces) if casts else None
+        self._picture, self._drawn = picture, ()
+        self._load_points(picture)
+        self._load_surfaces(picture)
+        self._load_lines(picture)
+
+    def draw(self, camera: Camera | None = None) -> None:
+        """Draw what was loaded, as `camera` sees it or, without one, the picture's own, unless just that is drawn."""
+        picture = self._loaded()
+        camera = camera or picture.camera
+        drawn = (*camera.position, *camera.target, *camera.up, camera.fov)
+        if drawn == self._drawn:
+            return
+        self._camera, self._drawn = camera, drawn
+        axes = camera.axes()
+        view = np.array([camera.position, *axes], np.float32)
+        scale, near = self._scale(camera), _NEAR * camera.distance
+        self._cover(view, scale, near, camera.distance)
+        lights = light_rows(picture)
+        lights[::2] = lights[::2] @ axes.T
+        half = lights[0] / max(np.linalg.norm(lights[0]), 1e-9) - (0.0, 0.0, 1.0)
+        stage = np.array([axes[:, 1], picture.ambient, *axes, picture.background, picture.horizon,
+                          half / max(np.linalg.norm(half), 1e-9)], np.float32)  # fmt: skip
+        paint_sky(self._sky, *self._keys.shape, *surroundings(picture, camera, self._shadows, self.width / self.height))
+        pool = self._pool
+        shade(
+            self._keys, self._colors, self._strips, int(self._point_starts[-1]), pool["centres"], pool["colors"],
+            pool["corners"], pool["placed"], pool["normals"], pool["vertex_colors"], pool["clear"], pool["gloss"],
+            lights, len(lights) // 2, stage, self._sky, scale,
+        )  # fmt: skip
+        widths = [max(_LEAST_LINE, lines.width * self._line_scale()) for lines in picture.lines]
+        draw_lines(
+            self._segments, pool["ends"], pool["line_group"], np.array(widths or [1.0], np.float32), view, scale, near,
+            self._keys, self._lines, self._strips,
+        )  # fmt: skip
+
+    def image(self, panels: np.ndarray | None = None) -> np.ndarray:
+        """What was drawn as (width, height, 3) uint8, columns first and bottom up; good until the next call.
+
+        `panels` (height, width, 4) uint8, first row on top, with straight alpha, are put over it.
+        """
+        if panels is not None and panels.shape != (self.height, self.width, 4):
+            raise PliantError(f"panels must have shape {(self.height, self.width, 4)}, got {panels.shape}.")
+        top = _NO_PANELS if panels is None else np.ascontiguousarray(panels, np.uint8)
+        finish(self._colors, self._strips, self._lines, self._line_colors(), top, int(panels is not None), self._image)
+        return self._image
+
+    def rows(self) -> np.ndarray:
+        """What was drawn as (height, width, 3) uint8, first row on top, without panels: for files."""
+        columns = np.empty_like(self._image)
+        finish(self._colors, self._strips, self._lines, self._line_colors(), _NO_PANELS, 0, columns)
+        return np.ascontiguousarray(columns[:, ::-1].transpose(1, 0, 2))
+
+    def pick(self, px: int, py: int) -> Hit | None:
+        """What is seen at a pixel, counted from the left and from the top, or else at the next one within 4 pixels."""
+        if self._camera is None or not self._drawn:
+            return None
+        i, j = int(px), self.height - 1 - int(py)
+        low, high = (max(i - _SEARCH, 0), max(j - _SEARCH, 0)), (i + _SEARCH + 1, j + _SEARCH + 1)
+        around = self._keys[low[0] : max(high[0], 0), low[1] : max(high[1], 0)]
+        found = np.argwhere(around != kernels.EMPTY) + low
+        if not len(found):
+            return None
+        a, b = found[np.argmin(((found - (i, j)) ** 2).sum(axis=1))]
+        return self._hit(int(a), int(b), self._camera)
+
+    def _hit(self, i: int, j: int, camera: Camera) -> Hit:
+        key = self._keys[i, j]
+        scale, index = self._scale(camera), int(key & 0x7FFFFFFF)
+        ray = np.array([(i + 0.5 - self.width / 2) / scale, (j + 0.5 - self.height / 2) / scale, 1.0])
+        depth = float(np.int32(key >> 32).view(np.float32)) / (ray @ ray)
+        point = np.asarray(camera.position, float) + depth * ray @ camera.axes()
+        kind, starts = "points", self._point_starts
+        if index >= starts[-1]:
+            kind, starts, index = "surface", self._face_starts, index - int(starts[-1])
+        group = int(np.searchsorted(starts, index, side="right")) - 1
+        return Hit(kind, group, index - int(starts[group]), point)
+
+    def _loaded(self) -> Picture:
+        if self._picture is None:
+            raise PliantError("nothing to draw: Raster.load takes a picture first.")
+        return self._picture
+
+    def _scale(self, camera: Camera) -> float:
+        """Pixels per unit of slope."""
+        return self.height / 2 / float(np.tan(np.radians(camera.fov) / 2))
+
+    def _line_scale(self) -> float:
+        return (self.width * self.height / _REFERENCE) ** 0.5
+
+    def _line_colors(self) -> np.ndarray:
+        lines = [] if self._picture is None else self._picture.lines
+        return np.array([group.color for group in lines] or [(0.0, 0.0, 0.0)], np.float32)
+
+    def _array(self, name: str, count: int, *shape: int, kind: Any = np.float32) -> np.ndarray:
+        """An array of that name with room for at least `count` rows: one that grows keeps nothing of what it held."""
+        old = self._pool.get(name)
+        if old is None or len(old) < count:
+            capacity = _FIRST_CAPACITY if old is None else len(old)
+            while capacity < count:
+                capacity *= 2
+            self._pool[name] = np.zeros((capacity, *shape), kind)
+        return self._pool[name]
+
+    def _load_points(self, picture: Picture) -> None:
+        self._point_starts = np.cumsum([0, *(len(group.x) for group in picture.points)])
+        count = int(self._point_starts[-1])
+        x, radius, colors = self._array("x", count, 3), self._array("radius", count), self._array("colors", count, 3)
+        self._array("centres", count, 4)
+        for group, first in zip(picture.points, self._point_starts, strict=False):
+            part = slice(first, first + len(group.x))
+            x[part], radius[part], colors[part] = group.x, group.radius, shaded(group, self._shadows, picture.shadow)
+
+    def _load_surfaces(self, picture: Picture) -> None:
+        surfaces = picture.surfaces
+        self._face_starts = np.cumsum([0, *(len(s.faces) for s in surfaces)])
+        self._vertex_starts = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
+        vertices, faces = int(self._vertex_starts[-1]), int(self._face_starts[-1])
+        x, colors = self._array("vertices", vertices, 3), self._array("vertex_colors", vertices, 3)
+        clear, corners = self._array("clear", vertices), self._array("corners", faces, 3, kind=np.int32)
+        normals, gloss = self._array("normals", 3 * faces, 3), self._array("gloss", faces)
+        self._array("placed", vertices, 3)
+        kept = self._normals
+        self._normals = []
+        for slot, (s, vertex, face) in enumerate(zip(surfaces, self._vertex_starts, self._face_starts, strict=False)):
+            here, part = slice(vertex, vertex + len(s.vertices)), slice(face, face + len(s.faces))
+            x[here], colors[here], corners[part] = s.vertices, s.color, s.faces + vertex
+            wet = s.gloss if s.normals is not None else 0.0  # as in files: a sheen needs smooth normals
+            gloss[part] = wet
+            if wet > 0:
+                clear[here] = shadows_on(s, s.normals, picture, self._shadows)[:, 0]
+            normals[3 * face : 3 * (face + len(s.faces))] = self._corner_normals(s, kept[slot : slot + 1])
+
+    def _corner_normals(self, surface: Surface, kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> np.ndarray:
+        """Normals (3 m, 3) of the corners, if possible those of the surface that was in its place before."""
+        if surface.normals is not None:
+            return surface.normals[surface.faces.reshape(-1)]
+        if kept and np.array_equal(kept[0][0], surface.vertices) and np.array_equal(kept[0][1], surface.faces):
+            self._normals += kept
+        else:
+            found = corner_normals(surface.vertices, surface.faces)
+            self._normals.append((surface.vertices, surface.faces, found))
+        return self._normals[-1][2]
+
+    def _load_lines(self, picture: Picture) -> None:
+        counts = [len(lines.segments) for lines in picture.lines]
+        self._segments = sum(counts)
+        ends = self._array("ends", 2 * self._segments, 3)
+        group = self._array("line_group", self._segments, kind=np.int32)
+        if self._segments:
+            ends[: 2 * self._segments] = np.concatenate([lines.segments.reshape(-1, 3) for lines in picture.lines])
+            group[: self._segments] = np.repeat(np.arange(len(counts)), counts)
+
+    def _cover(self, view: np.ndarray, scale: float, near: float, distance: float) -> None:
+        """Find out what each pixel sees, in two rounds: first what hides much, then what it does not hide."""
+        spheres, faces = int(self._point_starts[-1]), int(self._face_starts[-1])
+        pool, size = self._pool, (self.width, self.height)
+        turn = self._array("turn", spheres + faces, kind=np.int32)
+        boxes = self._array("boxes", spheres + faces, 4, kind=np.int32)
+        if faces:
+            kernels.place_triangles(
+                int(self._vertex_starts[-1]), faces, spheres, pool["vertices"], pool["corners"], view, pool["placed"],
+                turn, boxes, scale, *size, near,
+            )  # fmt: skip
+        if spheres:
+            radius = min(group.radius for group in self._loaded().points if len(group.x))
+            cell = max(_LEAST_CELL, _CELL * radius * scale / distance)
+            kernels.project(
+                spheres, pool["x"], pool["radius"], view, pool["centres"], self._nearest, cell, scale, *size, near
+            )
+            kernels.first_spheres(spheres, pool["centres"], self._nearest, cell, scale, *size, turn, boxes)
+        self._round(True, spheres, spheres + faces, scale, near)
+        if spheres:
+            parts = (self._farthest, self._farthest_around)
+            kernels.other_spheres(spheres, pool["centres"], *parts, scale, *size, turn, boxes)
+            self._round(False, spheres, spheres, scale, near)
+
+    def _round(self, fresh: bool, spheres: int, things: int, scale: float, near: float) -> None:
+        pool, tiles = self._pool, (self._tiles, self._rows)
+        total = kernels.count(things, pool["turn"], pool["boxes"], self._tiles, self._starts, self._rows)
+        lists = self._array("lists", total, kind=np.int32)
+        kernels.sort(things, pool["turn"], pool["boxes"], self._tiles, self._starts, self._rows, self._used, lists)
+        kernels.draw(
+            int(fresh), spheres, *tiles, self._starts, lists, pool["boxes"], pool["centres"], pool["corners"],
+            pool["placed"], scale, near, self._keys, self._farthest,
+        )  # fmt: skip

@@ -1,0 +1,183 @@
+"""What is put over a shaded picture: lines, smooth outlines, and the panels of a window."""
+
+from typing import TypeAlias
+
+import taichi as ti
+
+from pliant.backend import ROUNDS
+from pliant.render.raster_kernels import Ints, Keys, Reals, key_depth, local, squared
+from pliant.render.shadow import Rows
+
+HIDING = 1.001  # times its depth: how far a line may be behind what it is drawn on
+PIECES = 32  # of each line, drawn side by side
+FULL = 256  # coverage of a pixel that a line covers wholly
+CONTRAST, LEAST_CONTRAST = 8, 5  # from 1/8 of the brightness and 5 of 127 on, outlines are smoothed
+SOFT = 32  # share of the brightness that keeps outlines from being smoothed too far where contrast is low
+REACH = 8 * 256  # along an outline, over which it is smoothed at most, in 1/256 pixels
+STRIP = 8  # pixels along a column, of which it is known together whether they have jagged outlines or lines
+COLUMNS = 8  # that a thread takes at a time: neighbouring columns share memory that is laid out in rows
+JAGGED = 1 << 31  # bit of a packed colour: the pixel is next to an outline
+_PLAIN = JAGGED - 1  # all other bits
+_EVEN = 0x00FF00FF
+_OUTLINES, _LINES = 1, 2  # what there may be in a strip
+
+Pixels: TypeAlias = ti.types.ndarray(dtype=ti.u32, ndim=2)
+IntGrid: TypeAlias = ti.types.ndarray(dtype=ti.i32, ndim=2)
+Bytes: TypeAlias = ti.types.ndarray(dtype=ti.u8, ndim=3)
+
+
+@ti.func
+def pack(color: ti.math.vec3) -> ti.u32:
+    """Red, green, blue, a byte each from the lowest on, and in seven bits their brightness; from colours in 0..255."""
+    c = ti.min(ti.cast(color + 0.5, ti.i32), 255)
+    return ti.cast(c.x | c.y << 8 | c.z << 16 | (77 * c.x + 150 * c.y + 29 * c.z) >> 9 << 24, ti.u32)
+
+
+@ti.func
+def _brightness(c: ti.u32) -> ti.i32:
+    return ti.cast(c >> 24 & 127, ti.i32)
+
+
+@ti.func
+def _mixed(a: ti.u32, b: ti.u32, share: ti.u32) -> ti.u32:
+    """Two colours, of the second one `share` in 256; two bytes are worked out at a time."""
+    even = ((a & _EVEN) * (256 - share) + (b & _EVEN) * share) >> 8 & _EVEN
+    odd = ((a >> 8 & _EVEN) * (256 - share) + (b >> 8 & _EVEN) * share) & ~ti.u32(_EVEN)
+    return even | odd
+
+
+@ti.kernel
+def draw_lines(
+    n: ti.i32, ends: Rows, group: Ints, widths: Reals, view: Rows, scale: ti.f32, near: ti.f32, keys: Keys,
+    lines: IntGrid, strips: IntGrid,
+):  # fmt: skip
+    """How much of each pixel lines cover that nothing hides: coverage in 0..256 times 65536, and their group."""
+    for i in range(ti.max(lines.shape[0], ROUNDS)):
+        if i < lines.shape[0]:
+            for j in range(lines.shape[1]):
+                lines[i, j] = 0
+    for piece in range(ti.max(n * PIECES, ROUNDS)):
+        if piece < n * PIECES:
+            k = piece // PIECES
+            p, q = local(ends[2 * k], view), local(ends[2 * k + 1], view)
+            if p.z > near or q.z > near:
+                if p.z < near:
+                    p = ti.math.mix(p, q, (near - p.z) / (q.z - p.z))
+                if q.z < near:
+                    q = ti.math.mix(q, p, (near - q.z) / (p.z - q.z))
+                _piece(piece % PIECES, p, q, group[k], widths[group[k]], scale, keys, lines, strips)
+
+
+@ti.func
+def _piece(
+    part: ti.i32, p: ti.math.vec3, q: ti.math.vec3, group: ti.i32, width: ti.f32, scale: ti.f32, keys: ti.template(),
+    lines: ti.template(), strips: ti.template(),
+):  # fmt: skip
+    size = ti.math.vec2(lines.shape[0], lines.shape[1])
+    a, b = scale * p.xy / p.z + 0.5 * size - 0.5, scale * q.xy / q.z + 0.5 * size - 0.5
+    steep = ti.abs(b.y - a.y) > ti.abs(b.x - a.x)
+    if steep:  # go along the longer axis
+        a, b, size = a.yx, b.yx, size.yx
+    za, zb = 1.0 / p.z, 1.0 / q.z
+    if a.x > b.x:
+        a, b = b, a
+        za, zb = zb, za
+    edge = 0.5 * width + 0.5
+    slope = (b.y - a.y) / ti.max(b.x - a.x, 1e-6)
+    half = edge * ti.sqrt(1.0 + slope * slope)
+    low = ti.cast(ti.math.clamp(ti.floor(a.x - edge), 0.0, size.x), ti.i32)
+    count = ti.cast(ti.math.clamp(ti.ceil(b.x + edge) + 1.0, 0.0, size.x), ti.i32) - low
+    along = (b - a) / ti.max((b - a).norm_sqr(), 1e-12)
+    if count > 0:
+        for s in range(low + part * count // PIECES, low + (part + 1) * count // PIECES):
+            y = a.y + slope * (ti.math.clamp(ti.cast(s, ti.f32), a.x, b.x) - a.x)
+            first, last = ti.math.clamp(ti.ceil(y - half), 0.0, size.y), ti.math.clamp(y + half + 1.0, 0.0, size.y)
+            for r in range(ti.cast(first, ti.i32), ti.cast(last, ti.i32)):
+                at = ti.math.vec2(s, r)
+                t = ti.math.clamp((at - a).dot(along), 0.0, 1.0)
+                covered = ti.math.clamp(edge - (at - a - t * (b - a)).norm(), 0.0, 1.0)
+                i, j = s, r
+                if steep:
+                    i, j = r, s
+                depth = squared(i, j, scale, lines.shape[0], lines.shape[1]) / ti.math.mix(za, zb, t)
+                value = ti.cast(FULL * covered + 0.5, ti.i32) << 16 | group
+                if depth <= key_depth(keys[i, j]) * HIDING and value > lines[i, j]:
+                    ti.atomic_max(lines[i, j], value)
+                    ti.atomic_or(strips[i, j // STRIP], _LINES)
+
+
+@ti.func
+def _at(image: ti.template(), x: ti.i32, y: ti.i32) -> ti.u32:
+    """The colour at a place in 1/256 of a pixel, between four of them."""
+    i, j = ti.math.clamp(x >> 8, 0, image.shape[0] - 1), ti.math.clamp(y >> 8, 0, image.shape[1] - 1)
+    p, q = ti.min(i + 1, image.shape[0] - 1), ti.min(j + 1, image.shape[1] - 1)
+    u, v = ti.cast(x & 255, ti.u32), ti.cast(y & 255, ti.u32)
+    low = _mixed(image[i, j] & _PLAIN, image[p, j] & _PLAIN, u)
+    high = _mixed(image[i, q] & _PLAIN, image[p, q] & _PLAIN, u)
+    return _mixed(low, high, v)
+
+
+@ti.func
+def _both_sides(image: ti.template(), x: ti.i32, y: ti.i32, dx: ti.i32, dy: ti.i32) -> ti.u32:
+    return _mixed(_at(image, x - dx, y - dy), _at(image, x + dx, y + dy), 128)
+
+
+@ti.func
+def smooth(image: ti.template(), i: ti.i32, j: ti.i32) -> ti.u32:
+    """The colour of a pixel, mixed along the edge that passes it, if one does (Lottes 2009, FXAA)."""
+    here = image[i, j]
+    i0, i1 = ti.max(i - 1, 0), ti.min(i + 1, image.shape[0] - 1)
+    j0, j1 = ti.max(j - 1, 0), ti.min(j + 1, image.shape[1] - 1)
+    a, b, c, d = image[i0, j0], image[i1, j0], image[i0, j1], image[i1, j1]
+    jagged = (here | a | b | c | d) >> 31
+    m, sw, se, nw, ne = _brightness(here), _brightness(a), _brightness(b), _brightness(c), _brightness(d)
+    least, most = ti.min(m, ti.min(ti.min(sw, se), ti.min(nw, ne))), ti.max(m, ti.max(ti.max(sw, se), ti.max(nw, ne)))
+    if jagged and most - least > ti.max(most // CONTRAST, LEAST_CONTRAST):
+        along_x, along_y = (sw + se) - (nw + ne), (ne + se) - (nw + sw)  # across the steepest change
+        shorter = ti.min(ti.abs(along_x), ti.abs(along_y)) + (sw + se + nw + ne) // SOFT + 2
+        x = ti.math.clamp(256 * along_x // shorter, -REACH, REACH)
+        y = ti.math.clamp(256 * along_y // shorter, -REACH, REACH)
+        near = _both_sides(image, 256 * i, 256 * j, x // 6, y // 6)
+        here = _mixed(near, _both_sides(image, 256 * i, 256 * j, x // 2, y // 2), 128)
+        if _brightness(here) < least or _brightness(here) > most:
+            here = near
+    return here
+
+
+@ti.func
+def _busy(strips: ti.template(), i: ti.i32, q: ti.i32) -> ti.i32:
+    """Whether there are jagged outlines in a strip or next to it, or lines in it."""
+    found = strips[i, q]
+    for a in range(ti.max(i - 1, 0), ti.min(i + 2, strips.shape[0])):
+        for b in range(ti.max(q - 1, 0), ti.min(q + 2, strips.shape[1])):
+            found |= strips[a, b] & _OUTLINES
+    return found
+
+
+@ti.kernel
+def finish(image: Pixels, strips: IntGrid, lines: IntGrid, line_colors: Rows, panels: Bytes, shown: ti.i32, out: Bytes):
+    """Columns first and bottom up, with lines, and with panels (rows first and top down) if they are `shown`."""
+    width, height = image.shape[0], image.shape[1]
+    ti.loop_config(block_dim=COLUMNS)
+    for i in range(ti.max(width, ROUNDS)):
+        if i < width:
+            for q in range(strips.shape[1]):
+                busy = _busy(strips, i, q)
+                for j in range(q * STRIP, ti.min(q * STRIP + STRIP, height)):
+                    seen = image[i, j]
+                    if busy > 0:
+                        seen = smooth(image, i, j)
+                        line = lines[i, j]
+                        if line > 0:
+                            seen = _mixed(seen, pack(255.0 * line_colors[line & 0xFFFF]), ti.cast(line >> 16, ti.u32))
+                    alpha = 0
+                    if shown == 1:
+                        alpha = ti.cast(panels[height - 1 - j, i, 3], ti.i32)
+                    if alpha == 0:
+                        for c in ti.static(range(3)):
+                            out[i, j, c] = ti.cast(seen >> 8 * c & 255, ti.u8)
+                    else:
+                        for c in ti.static(range(3)):
+                            below, above = seen >> 8 * c & 255, panels[height - 1 - j, i, c]
+                            both = ti.cast(below, ti.i32) * (255 - alpha) + ti.cast(above, ti.i32) * alpha + 128
+                            out[i, j, c] = ti.cast((both + (both >> 8)) >> 8, ti.u8)  # both / 255, rounded

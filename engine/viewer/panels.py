@@ -1,0 +1,266 @@
+"""Pliant's panels: what a view offers to change, and what it tells."""
+
+import math
+from collections.abc import Mapping
+
+from pliant.io.data import GRAINS
+from pliant.render.coloring import label
+from pliant.render.colors import COLOR_MAPS
+from pliant.viewer.messages import Knob, Moment, Opened
+from pliant.viewer.notices import Extras, Messages, draw_bar, draw_busy, draw_failure, draw_help, draw_hint
+from pliant.viewer.state import AXES, LIMITS, ViewState
+from pliant.viewer.statistics import STATISTICS, Statistics, count
+from pliant.viewer.ui import MARGIN, Ui
+
+SIDE, NARROW_SIDE = 250.0, 222.0  # width of the panels at the sides, and in small windows
+LEAST_MIDDLE = 600.0  # between them, for the statistics to stand there; else they take the whole width
+WIDEST_STATISTICS = 1000.0
+VIEWS = ("front", "back", "left", "right", "top", "bottom", "iso")  # fixed views, keys 1 to 7
+OWN = "own"  # colour map: each body's
+SCENE = ""  # owner of the scene's knobs
+WIDER = 0.5  # how much further than the values the sliders of the colours' range go, in spans of these
+LABELS = {"young": "Young's modulus", "poisson": "Poisson's ratio"}
+# Commands beside those that the player takes as they are. "limit" has the label of a limit, "load" a saved state.
+WINDOW_COMMANDS = ("view", "frame", "screenshot", "record", "save", "load", "limit")
+
+
+class Panels:
+    """Keeps what lasts from frame to frame: values of knobs, ends of sliders, ages of messages."""
+
+    def __init__(self) -> None:
+        self._statistics, self._messages = Statistics(), Messages()
+        self._opened: Opened | None = None
+        self._moment: Moment | None = None
+        self._knobs: dict[str, list[Knob]] = {}  # by owner
+        self._ends: dict[str, tuple[float, float]] = {}  # of the sliders for the colours' range, by field
+        self._closed = ""  # the failure that the user has seen
+
+    def draw(self, ui: Ui, state: ViewState, opened: Opened | None, moment: Moment | None, more: Extras) -> list[tuple]:
+        """Draws everything between `ui.begin` and `ui.end`, changes `state` as the user wants, and returns commands:
+        for the player as `messages.COMMANDS` has them, and for the window, see `WINDOW_COMMANDS`."""
+        commands: list[tuple] = []
+        self._follow(ui, opened, moment)
+        side = SIDE if ui.width >= 2 * SIDE + 4 * MARGIN + LEAST_MIDDLE else NARROW_SIDE
+        middle = ui.width - 2 * side - 4 * MARGIN if state.panels else ui.width - 2 * MARGIN
+        bottom = MARGIN
+        if state.panels:
+            bottom += self._draw_statistics(ui, state, opened, moment, more, middle) + MARGIN
+            most = ui.height - 2 * MARGIN if middle >= LEAST_MIDDLE else ui.height - bottom - MARGIN
+            self._draw_simulation(ui, state, opened, side, most, commands)
+            self._draw_view(ui, state, opened, more, side, most, commands)
+        else:
+            draw_hint(ui)
+        if state.bar and more.maps and opened is not None:
+            title = label(state.color, opened.fields.get(state.color, ""))
+            bottom += draw_bar(ui, title, more.low, more.high, more.maps, bottom, middle) + MARGIN
+        top = MARGIN + draw_busy(ui, more.busy, more.busy_seconds, MARGIN, middle)
+        top = self._messages.draw(ui, more.messages, top, middle)
+        self._draw_failure(ui, more, middle, (top, bottom), commands)
+        if state.help:
+            state.help = draw_help(ui, (top, bottom))
+        return commands
+
+    def _follow(self, ui: Ui, opened: Opened | None, moment: Moment | None) -> None:
+        """Takes over new values of knobs, but not of one that is being dragged."""
+        if opened is not self._opened:
+            self._opened, self._ends = opened, {}
+            self._take(ui, opened.knobs if opened else [])
+        if moment is not self._moment:
+            self._moment = moment
+            if moment is not None and moment.knobs is not None:
+                self._take(ui, moment.knobs)
+
+    def _take(self, ui: Ui, knobs: list[Knob]) -> None:
+        mine = {_key(k): k for own in self._knobs.values() for k in own if ui.held == f"Simulation/{_key(k)}"}
+        self._knobs = {}
+        for knob in knobs:
+            self._knobs.setdefault(knob.owner, []).append(mine.get(_key(knob), knob))
+
+    def _draw_statistics(self, ui: Ui, state: ViewState, opened: Opened | None, moment: Moment | None, more: Extras,
+                         middle: float) -> float:  # fmt: skip
+        """Returns its height."""
+        width = min(middle, WIDEST_STATISTICS) if middle >= LEAST_MIDDLE else ui.width - 2 * MARGIN
+        figures, counts = (moment.figures if moment else None), (opened.counts if opened else {})
+        state.plots = self._statistics.draw(ui, (ui.width - width) / 2, width, state.plots, figures, more.fps, counts,
+                                            more.history)  # fmt: skip
+        return ui.height_of(STATISTICS)
+
+    def _draw_failure(self, ui: Ui, more: Extras, middle: float, between: tuple[float, float],
+                      commands: list[tuple]) -> None:  # fmt: skip
+        if not more.failure:
+            self._closed = ""
+        elif more.failure != self._closed:
+            clicked = draw_failure(ui, more.failure, middle, between)
+            if clicked == "reset":
+                commands.append(("reset",))
+            elif clicked == "close":
+                self._closed = more.failure
+
+    # --- the left side --------------------------------------------------------------------------------
+
+    def _draw_simulation(self, ui: Ui, state: ViewState, opened: Opened | None, width: float, most: float,
+                         commands: list[tuple]) -> None:  # fmt: skip
+        with ui.panel("Simulation", MARGIN, MARGIN, width, most=most, note=opened.name if opened else ""):
+            ui.space(4)
+            with ui.row((1.15, 1.0, 1.05)):
+                name, icon = ("Pause", "pause") if state.playing else ("Play", "play")
+                if ui.button(name, active=not state.playing, icon=icon, key="play", tip="Space"):
+                    state.playing = not state.playing
+                    commands.append(("play",) if state.playing else ("pause",))
+                if ui.button("Step", icon="step", tip="One step, then pause: . or +"):
+                    state.playing = False
+                    commands.append(("step",))
+                if ui.button("Reset", icon="reset", tip="Back to the start, with these parameters: R"):
+                    commands.append(("reset",))
+            limit = ui.choice("Speed limit", state.limit, LIMITS, tip="Simulated seconds per second, at most")
+            if limit != state.limit:
+                state.limit = limit
+                commands.append(("limit", limit))
+            if opened is None:
+                return
+            bodies = [body.name for body in opened.stage.bodies if not body.grains]
+            ui.heading("Bodies")
+            for name in bodies:
+                self._draw_branch(ui, state, name, count(opened.counts.get(name, 0)), commands)
+            if opened.stage.walls:
+                ui.heading("Walls")
+            for wall in opened.stage.walls:
+                self._draw_branch(ui, state, wall.name, "container" if wall.container else "obstacle", commands)
+            ui.heading("Scene")
+            self._draw_fold(ui, state, SCENE, "Gravity and wind" if self._wind() else "Gravity", "", commands)
+            ui.space()
+            if ui.button("Original values", tip="Gives all parameters the values of the scene"):
+                commands.append(("defaults",))
+
+    def _wind(self) -> bool:
+        return any(knob.name.startswith("wind") for knob in self._knobs.get(SCENE, ()))
+
+    def _draw_branch(self, ui: Ui, state: ViewState, name: str, note: str, commands: list[tuple]) -> None:
+        """A body or wall: whether it is seen, and its parameters."""
+        shown = name not in state.hidden
+        self._draw_fold(ui, state, name, name, note, commands, shown)
+
+    def _draw_fold(self, ui: Ui, state: ViewState, owner: str, name: str, note: str, commands: list[tuple],
+                   shown: bool | None = None) -> None:  # fmt: skip
+        knobs = self._knobs.get(owner, [])
+        opened = None if not knobs else (owner in state.unfolded)
+        if shown is None:
+            opened = ui.fold(name, opened, note, key=f"fold {owner}")
+        else:
+            with ui.row((0.09, 0.91)):
+                shown = ui.checkbox("", shown, key=f"show {owner}", tip="Drawn or hidden")
+                opened = ui.fold(name, opened, note, faint=not shown, key=f"fold {owner}")
+            (state.hidden.discard if shown else state.hidden.add)(owner)
+        (state.unfolded.add if opened else state.unfolded.discard)(owner)
+        if opened:
+            with ui.indent():
+                for knob in knobs:
+                    value = ui.slider(name_of(knob), knob.value, knob.low, knob.high, knob.log, knob.unit,
+                                      key=_key(knob), tip=_sentence(knob.doc))  # fmt: skip
+                    if value != knob.value:
+                        knob.value = value
+                        commands.append(("set", knob.owner, knob.name, value))
+
+    # --- the right side -------------------------------------------------------------------------------
+
+    def _draw_view(self, ui: Ui, state: ViewState, opened: Opened | None, more: Extras, width: float, most: float,
+                   commands: list[tuple]) -> None:  # fmt: skip
+        with ui.panel("View", -MARGIN, MARGIN, width, most=most):
+            if opened is not None:
+                self._draw_colors(ui, state, opened.fields, more)
+                _draw_styles(ui, state, opened)
+                _draw_clip(ui, state, opened)
+            ui.heading("Camera")
+            for names in (VIEWS[:4], VIEWS[4:]):
+                with ui.row(4):
+                    for name in names:
+                        key = VIEWS.index(name) + 1
+                        if ui.button(name.capitalize(), small=True, key=name, tip=f"Key {key}"):
+                            commands.append(("view", name))
+                    if len(names) < 4 and ui.button("Frame", small=True, key="frame", tip="Frames everything: F"):
+                        commands.append(("frame",))
+            ui.heading("Files")
+            with ui.row(2):
+                if ui.button("Screenshot", tip="P"):
+                    commands.append(("screenshot",))
+                name = f"{more.recording:.1f} s" if state.recording else "Record"
+                icon = "stop" if state.recording else "record"
+                if ui.button(name, icon=icon, alarm=state.recording, key="record", tip="A film of the window: V"):
+                    commands.append(("record",))
+            with ui.row(2):
+                if ui.button("Save state", tip="All of the simulation, to go on from later: K"):
+                    commands.append(("save",))
+                chosen = ui.menu("Load state", more.saved)
+                if chosen:
+                    commands.append(("load", chosen))
+
+    def _draw_colors(self, ui: Ui, state: ViewState, fields: Mapping[str, str], more: Extras) -> None:
+        ui.heading("Colour")
+        color = ui.choice("Colour by", state.color, fields)
+        if color != state.color:
+            state.color, state.auto = color, True  # another field has another range
+        maps = {OWN: "", **{name: name for name in COLOR_MAPS}}
+        state.colors = ui.choice("Colours", state.colors, maps, maps)
+        with ui.row((1.0, 1.0)):
+            auto = ui.checkbox("Auto range", state.auto, tip="The range follows the values")
+            state.bar = ui.checkbox("Colour bar", state.bar)
+        if state.auto and not auto:
+            state.low, state.high = (more.low, more.high) if more.high > more.low else (0.0, 1.0)
+            self._ends.pop(state.color, None)
+        state.auto = auto
+        if auto:
+            return
+        if state.color not in self._ends:
+            span = state.high - state.low
+            self._ends[state.color] = state.low - WIDER * span, state.high + WIDER * span
+        ends, unit = self._ends[state.color], fields.get(state.color, "")
+        least = 1e-3 * (ends[1] - ends[0])  # of the range
+        low = ui.slider("From", state.low, *ends, unit=unit)
+        high = ui.slider("To", state.high, *ends, unit=unit)
+        if low != state.low:
+            state.low, state.high = low, max(state.high, low + least)
+        elif high != state.high:
+            state.low, state.high = min(state.low, high - least), high
+
+
+def _draw_styles(ui: Ui, state: ViewState, opened: Opened) -> None:
+    stage = opened.stage
+    ui.heading("Draw")
+    if any(body.fluid for body in stage.bodies):
+        state.fluid = ui.segments("Fluids", state.fluid, {"spheres": "particles", "surface": "surface"})
+    if stage.skins:
+        state.solid = ui.segments("Solids", state.solid, {"spheres": "particles", "mesh": "mesh"})
+    if stage.walls:
+        state.walls = ui.segments("Walls", state.walls, {"wireframe": "wire", "solid": "solid", "hidden": "hidden"})
+    with ui.row(2):
+        state.shadow = ui.checkbox("Shadows", state.shadow)
+        if any(name.endswith(GRAINS) for name in opened.counts):
+            state.grains = ui.checkbox("Grains", state.grains)
+
+
+def _draw_clip(ui: Ui, state: ViewState, opened: Opened) -> None:
+    state.clip = ui.segments("Clip", state.clip, {axis: axis for axis in AXES}, tip="Cuts the picture open")
+    if state.clip == AXES[0]:
+        return
+    low, high = (float(v) for v in opened.stage.bounds[:, AXES.index(state.clip) - 1])
+    if not (math.isfinite(low) and low < high):
+        return
+    place = low + state.clip_at * (high - low)
+    moved = ui.slider("Cut at", place, low, high, unit="m")
+    if moved != place:
+        state.clip_at = (moved - low) / (high - low)
+    state.clip_flip = ui.checkbox("Other side", state.clip_flip)
+
+
+def _key(knob: Knob) -> str:
+    return f"{knob.owner}.{knob.name}"
+
+
+def name_of(knob: Knob) -> str:
+    """A parameter's name as people write it."""
+    words = LABELS.get(knob.name, knob.name.replace("_", " ").replace(".", " "))
+    return words[:1].upper() + words[1:]
+
+
+def _sentence(doc: str) -> str:
+    return doc[:1].upper() + doc[1:]

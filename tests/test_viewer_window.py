@@ -1,0 +1,234 @@
+"""The window as a user has it: a real one in a virtual screen (Xvfb), driven by keys and the mouse (xdotool)."""
+
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from pliant.tools.desk import Desk, missing
+
+SCENE = """
+import pliant as pl
+
+def build():
+    scene = pl.Scene(particle_radius=0.04)
+    scene.add(pl.Box(size=(1.6, 1.2, 1.0), center=(0.8, 0.6, 0.5)), pl.Boundary(inside_out=True), name="tank")
+    scene.add(pl.Box(size=(0.5, 0.4, 1.0), center=(0.25, 0.2, 0.5)), pl.Fluid(), name="water")
+    scene.add(pl.Box(size=(0.4, 0.4, 0.4), center=(0.9, 0.8, 0.5)), pl.Elastic(young=5e4), name="cube")
+    return scene
+"""
+needs_screen = pytest.mark.skipif(missing() is not None, reason=f"no virtual screen: {missing()}")
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("viewer")
+    scene = folder / "playground.py"
+    scene.write_text(SCENE)
+    desk = Desk(folder, scene, "--paused")
+    try:
+        desk.until(lambda line: True)
+        desk.focus()
+        yield desk
+    finally:
+        desk.close()
+
+
+@pytest.fixture
+def start(desk):
+    """Paused, at the start, in the middle of a window of the usual size."""
+    if desk.now()["playing"]:
+        desk.key("space")
+    desk.key("r")
+    return desk.until(lambda line: line["step"] == 0 and not line["playing"])
+
+
+@needs_screen
+def test_play_pause_step_and_reset(desk, start):
+    assert start["size"] == [1280, 720]
+    desk.key("space")
+    desk.until(lambda line: line["step"] > 3 and line["playing"])
+    desk.key("space")
+    held = desk.until(lambda line: not line["playing"])
+    held = desk.now()
+    assert desk.now()["step"] == held["step"]
+    desk.key("period")
+    desk.until(lambda line: line["step"] == held["step"] + 1)
+    desk.key("plus")
+    desk.until(lambda line: line["step"] == held["step"] + 2)
+    desk.click("Simulation/Step")
+    desk.until(lambda line: line["step"] == held["step"] + 3)
+    desk.key("r")
+    back = desk.until(lambda line: line["step"] == 0)
+    assert back["time"] == 0.0
+    assert back["middles"] == start["middles"]
+
+
+@needs_screen
+def test_a_slider_changes_the_physics(desk, start):
+    """With gravity at zero the cube stays where it is; with gravity back, it falls."""
+    desk.click("Simulation/fold ")
+    x, y, w, h = desk.until(lambda line: "Simulation/.gravity.y" in line["places"])["places"]["Simulation/.gravity.y"]
+    desk.press(x + w / 2, y + 0.8 * h)
+    changed = desk.until(lambda line: abs(line["knobs"]["/gravity.y"]) < 0.3)
+    desk.key("space")
+    later = desk.until(lambda line: line["time"] > 0.15)
+    fallen = start["middles"]["cube"][1] - later["middles"]["cube"][1]
+    assert abs(fallen) < 0.6 * abs(changed["knobs"]["/gravity.y"]) * later["time"] ** 2 + 1e-4
+    desk.click("Simulation/Original values")
+    desk.until(lambda line: line["knobs"]["/gravity.y"] == -9.81)
+    low = desk.until(lambda line: line["time"] > later["time"] + 0.2)
+    assert low["middles"]["cube"][1] < later["middles"]["cube"][1] - 0.05
+    desk.click("Simulation/fold ")
+
+
+@needs_screen
+def test_colour_by_any_field(desk, start):
+    desk.click("View/Colour by")
+    desk.click("list/pressure")
+    desk.until(lambda line: line["color"] == "pressure")
+    desk.key("c")
+    desk.until(lambda line: line["color"] == "density")
+    desk.click("View/Colour by")
+    desk.click("list/speed")
+    desk.until(lambda line: line["color"] == "speed")
+
+
+@needs_screen
+def test_a_body_is_dragged_by_the_mouse(desk, start):
+    desk.key("space")
+    x, y = start["pixels"]["cube"]
+    desk.point(x, y)
+    desk.do("keydown", "ctrl")
+    try:
+        desk.do("mousedown", 1)
+        desk.now()
+        for k in range(1, 6):
+            desk.point(x + 25 * k, y - 12 * k)
+            time.sleep(0.05)
+        moved = desk.until(lambda line: line["middles"]["cube"][0] > start["middles"]["cube"][0] + 0.1)
+        assert moved["middles"]["cube"][1] > start["middles"]["cube"][1] - 0.1  # it hangs from the hand
+    finally:
+        desk.do("mouseup", 1)
+        desk.do("keyup", "ctrl")
+    assert moved["camera"] == pytest.approx(start["camera"])
+    desk.until(lambda line: line["middles"]["cube"][1] < moved["middles"]["cube"][1] - 0.15)  # and falls when let go
+
+
+@needs_screen
+def test_the_camera_follows_the_mouse(desk, start):
+    width, height = start["size"]
+    away = np.linalg.norm
+
+    def drag(button):
+        desk.point(0.3 * width, 0.5 * height)
+        desk.now()
+        desk.do("mousedown", button)
+        desk.now()
+        desk.point(0.3 * width + 60, 0.5 * height + 20)
+        desk.now()
+        desk.do("mouseup", button)
+
+    for button in (1, 2, 3):
+        before = desk.now()["camera"]
+        drag(button)
+        desk.until(lambda line, seen=before: away(np.subtract(line["camera"], seen)) > 0.01)
+    before = desk.now()["camera"]
+    desk.do("click", 4)
+    desk.until(lambda line: away(np.subtract(line["camera"], before)) > 0.01)
+    desk.key("1")
+    front = desk.until(lambda line: abs(line["camera"][0] - 0.8) < 0.05)
+    assert front["camera"][2] > 1.0
+    desk.key("4")
+    desk.until(lambda line: line["camera"][0] > 2.0 and abs(line["camera"][2] - 0.5) < 0.05)
+    desk.key("8")
+    desk.until(lambda line: line["camera"] == pytest.approx(start["camera"], abs=0.5))  # panels may have grown since
+
+
+@needs_screen
+def test_pictures_films_and_states_are_written(desk, start):
+    from PIL import Image
+
+    desk.key("p")
+    shot = desk.until(lambda line: True, "screenshot")
+    with Image.open(shot["path"]) as picture:
+        assert picture.size == (1280, 720)
+        assert len(np.unique(np.asarray(picture).reshape(-1, 3), axis=0)) > 1000
+    desk.key("space")
+    desk.key("v")
+    time.sleep(1.5)
+    desk.key("v")
+    film = desk.until(lambda line: True, "film")
+    assert not film["error"] and film["frames"] >= 15 and os.path.getsize(film["path"]) > 5000
+    desk.key("k")
+    desk.until(lambda line: "saved the state" in line["text"], "notice")
+    saved = desk.now()
+    desk.until(lambda line: line["time"] > saved["time"] + 0.05)
+    desk.key("l")
+    desk.until(lambda line: "loaded" in line["text"], "notice")
+    assert desk.out.joinpath("view.json").exists()
+
+
+@needs_screen
+def test_another_size_of_the_window(desk, start):
+    desk.do("windowsize", desk.window, 900, 640)
+    small = desk.until(lambda line: line["size"] == [900, 640])
+    assert all(x + w <= 900 and y + h <= 641 for x, y, w, h in small["places"].values())
+    desk.do("windowsize", desk.window, 1280, 720)
+    desk.until(lambda line: line["size"] == [1280, 720])
+
+
+@needs_screen
+def test_help_and_panels_come_and_go(desk, start):
+    desk.key("Tab")
+    desk.until(lambda line: "View/Colour by" not in line["places"])
+    desk.key("Tab")
+    desk.until(lambda line: "View/Colour by" in line["places"])
+    desk.key("h")
+    desk.until(lambda line: any(place.startswith("Keys and mouse") for place in line["places"]))
+    desk.key("Escape")
+    desk.until(lambda line: not any(place.startswith("Keys and mouse") for place in line["places"]))
+
+
+@needs_screen
+def test_zz_closing_leaves_no_process_behind(desk):
+    player = desk.now()["player"]
+    desk.key("Escape")
+    assert desk.process.wait(20) == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(player, 0)
+    assert "Traceback" not in desk.log.read_text()
+
+
+@needs_screen
+def test_a_scene_that_fails_shows_its_message_and_can_be_mended(tmp_path):
+    scene = tmp_path / "wrong.py"
+    scene.write_text(SCENE.replace("young=5e4", "young=-1"))
+    desk = Desk(tmp_path, scene)
+    try:
+        failure = desk.until(lambda line: line["kind"] == "failure", "notice")
+        assert "young must be" in failure["text"]
+        assert desk.process.poll() is None
+        scene.write_text(SCENE)
+        desk.focus()
+        desk.key("r")
+        desk.until(lambda line: line["step"] > 0)
+        desk.process.terminate()
+        assert desk.process.wait(20) == 0
+    finally:
+        desk.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"DISPLAY": ""}, "there is no display"), ({"DISPLAY": ":987"}, "':987' cannot be opened"),
+     ({"VK_ICD_FILENAMES": "/nowhere", "VK_DRIVER_FILES": "/nowhere"}, "no Vulkan driver")],
+)  # fmt: skip
+def test_without_a_screen_one_sentence_offers_the_browser(change, words):
+    command = [sys.executable, "-m", "pliant", "view", "dam_break"]
+    done = subprocess.run(command, env=os.environ | change, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and words in done.stderr and "pliant view --web" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
