@@ -6,8 +6,9 @@ it holds on and the velocity u of that,
     F = k e - c u,    k = M w^2,  c = 2 M w,    e = x_t - x.                                              (1)
 
 A body then comes to 2 % of a new place after 5.8 / w, whatever its mass, and hangs lower by M g / k = g / w^2. w is
-`FOLLOW`, or more in small scenes, so that a body hangs lower by no more than `SAG` of its size. Far targets count as
-near ones, |e| <= a_max / w^2, so that nothing is led faster than a_max / (2 w).
+`FOLLOW`, or more for what is small, so that it hangs lower by no more than `SAG` of its size. Far targets count as near
+ones, |e| <= 2 u_max / w, so that nothing is led faster than u_max, the speed that a force of `STRENGTH` times the weight
+keeps up at w = `FOLLOW`.
 """
 
 import math
@@ -23,7 +24,7 @@ from pliant.world import World
 
 FOLLOW = 20.0  # [1/s]: w. 2 % of the way are left after 0.29 s, and a body hangs 25 mm lower on earth
 SAG = 0.1  # of its size is the most that a small body hangs lower
-STRENGTH = 10.0  # times gravity is the most that the hand accelerates anything by: a_max / g
+STRENGTH = 10.0  # times the weight of a body is the most that the hand pulls with
 EARTH = 9.81  # [m/s^2]: the least gravity by which strength is measured, for there may be none
 
 
@@ -48,7 +49,7 @@ class Grip(Force):
         g = float(np.linalg.norm(world.gravity))
         self.w = max(FOLLOW, math.sqrt(g / (SAG * self.size)))  # [1/s]
         self.gravity = max(g, EARTH)
-        self.limit = STRENGTH * self.gravity  # a_max [m/s^2]
+        self.speed = STRENGTH * self.gravity / (2 * FOLLOW)  # u_max [m/s]
 
     @property
     def target(self) -> np.ndarray:
@@ -66,11 +67,6 @@ class Grip(Force):
         """Where the hand holds on now [m]."""
         raise NotImplementedError
 
-    @property
-    def speed(self) -> float:  # type: ignore[override]
-        """The most that the hand moves anything at [m/s]."""
-        return self.limit / (2 * self.w)
-
     def release(self) -> None:
         """Lets go; a second time does nothing."""
         if self.held:
@@ -79,7 +75,7 @@ class Grip(Force):
 
     def within(self, way: np.ndarray) -> np.ndarray:
         """The way to the target, no longer than the spring may become."""
-        return bounded(way, self.limit / self.w**2)
+        return bounded(way, 2 * self.speed / self.w)
 
     def led(self, velocity: np.ndarray, way: np.ndarray, dt: float) -> np.ndarray:
         """Velocity of a hand that nothing resists, after a step of dt [s]."""

@@ -40,6 +40,7 @@ PALM = 0.15  # of its size (the cube root of its volume) is the usual one,
 EMBRACE = 0.5  # and the most, for what is very soft
 FEWEST = 8  # particles to be held, if there are as many
 EVENLY = 1.001  # and those as far away as the last of these, up to round-off
+THREAD = 1e-4  # of the largest moment of inertia: less is round-off, as a thread has about itself
 BODY_SUMS = 19  # see _sum_body
 SUMS = 7  # mass, mass times way to the target (3), momentum (3)
 
@@ -232,7 +233,7 @@ class Hold(Grip):
         A rotation about its centre neither strains a body nor changes its momentum."""
         p = self.world.particles
         _, middle, J, spin = self._motion()
-        change = -2 * self.w * dt / (1 + 2 * self.w * dt) * (np.linalg.pinv(J, hermitian=True) @ spin)
+        change = -2 * self.w * dt / (1 + 2 * self.w * dt) * (np.linalg.pinv(J, rcond=THREAD, hermitian=True) @ spin)
         self._turn.from_numpy(np.array([middle, change], np.float32))
         _turn(p.n, self.number, p.body, p.x, self._turn, p.v)
 
@@ -245,4 +246,4 @@ def turning(J: np.ndarray, r: np.ndarray) -> float:  # noqa: N803
     """How much a rigid body of inertia J yields by turning [1/kg] when it is pushed at r from its centre in the
     direction in which that is most: the largest eigenvalue of [r] J^-1 [r]^T, [r] being the matrix of r cross."""
     cross = np.array([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
-    return float(np.linalg.eigvalsh(cross @ np.linalg.pinv(J, hermitian=True) @ cross.T)[-1])
+    return float(np.linalg.eigvalsh(cross @ np.linalg.pinv(J, rcond=THREAD, hermitian=True) @ cross.T)[-1])

@@ -56,7 +56,8 @@ class Raster:
         self._picture: Picture | None = None
         self._shadows: ShadowMap | None = None
         self._camera: Camera | None = None
-        self._normals: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._normals: dict[int, tuple[np.ndarray, ...]] = {}  # of surfaces by their place: vertices, faces, normals
+        self._line_colors = np.zeros((1, 3), np.float32)
         self._point_starts = self._face_starts = np.zeros(1, np.int64)
         self._segments = 0
         self.resize(width, height)
@@ -114,11 +115,7 @@ class Raster:
             pool["corners"], pool["placed"], pool["normals"], pool["vertex_colors"], pool["clear"], pool["gloss"],
             lights, len(lights) // 2, stage, self._sky, scale,
         )  # fmt: skip
-        widths = [max(_LEAST_LINE, lines.width * self._line_scale()) for lines in picture.lines]
-        draw_lines(
-            self._segments, pool["ends"], pool["line_group"], np.array(widths or [1.0], np.float32), view, scale, near,
-            self._keys, self._lines, self._strips,
-        )  # fmt: skip
+        self._draw_lines(picture, view, scale, near)
 
     def image(self, panels: np.ndarray | None = None) -> np.ndarray:
         """What was drawn as (width, height, 3) uint8, columns first and bottom up; good until the next call.
@@ -128,13 +125,13 @@ class Raster:
         if panels is not None and panels.shape != (self.height, self.width, 4):
             raise PliantError(f"panels must have shape {(self.height, self.width, 4)}, got {panels.shape}.")
         top = _NO_PANELS if panels is None else np.ascontiguousarray(panels, np.uint8)
-        finish(self._colors, self._strips, self._lines, self._line_colors(), top, int(panels is not None), self._image)
+        finish(self._colors, self._strips, self._lines, self._line_colors, top, int(panels is not None), self._image)
         return self._image
 
     def rows(self) -> np.ndarray:
         """What was drawn as (height, width, 3) uint8, first row on top, without panels: for files."""
         columns = np.empty_like(self._image)
-        finish(self._colors, self._strips, self._lines, self._line_colors(), _NO_PANELS, 0, columns)
+        finish(self._colors, self._strips, self._lines, self._line_colors, _NO_PANELS, 0, columns)
         return np.ascontiguousarray(columns[:, ::-1].transpose(1, 0, 2))
 
     def pick(self, px: int, py: int) -> Hit | None:
@@ -171,13 +168,6 @@ class Raster:
         """Pixels per unit of slope."""
         return self.height / 2 / float(np.tan(np.radians(camera.fov) / 2))
 
-    def _line_scale(self) -> float:
-        return (self.width * self.height / _REFERENCE) ** 0.5
-
-    def _line_colors(self) -> np.ndarray:
-        lines = [] if self._picture is None else self._picture.lines
-        return np.array([group.color for group in lines] or [(0.0, 0.0, 0.0)], np.float32)
-
     def _array(self, name: str, count: int, *shape: int, kind: Any = np.float32) -> np.ndarray:
         """An array of that name with room for at least `count` rows: one that grows keeps nothing of what it held."""
         old = self._pool.get(name)
@@ -206,27 +196,23 @@ class Raster:
         clear, corners = self._array("clear", vertices), self._array("corners", faces, 3, kind=np.int32)
         normals, gloss = self._array("normals", 3 * faces, 3), self._array("gloss", faces)
         self._array("placed", vertices, 3)
-        kept = self._normals
-        self._normals = []
         for slot, (s, vertex, face) in enumerate(zip(surfaces, self._vertex_starts, self._face_starts, strict=False)):
             here, part = slice(vertex, vertex + len(s.vertices)), slice(face, face + len(s.faces))
             x[here], colors[here], corners[part] = s.vertices, s.color, s.faces + vertex
-            wet = s.gloss if s.normals is not None else 0.0  # as in files: a sheen needs smooth normals
-            gloss[part] = wet
-            if wet > 0:
-                clear[here] = shadows_on(s, s.normals, picture, self._shadows)[:, 0]
-            normals[3 * face : 3 * (face + len(s.faces))] = self._corner_normals(s, kept[slot : slot + 1])
+            gloss[part] = 0.0
+            if s.gloss > 0 and s.normals is not None:  # as in files: a sheen needs smooth normals
+                gloss[part], clear[here] = s.gloss, shadows_on(s, s.normals, picture, self._shadows)[:, 0]
+            normals[3 * face : 3 * (face + len(s.faces))] = self._corner_normals(s, slot)
 
-    def _corner_normals(self, surface: Surface, kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> np.ndarray:
-        """Normals (3 m, 3) of the corners, if possible those of the surface that was in its place before."""
+    def _corner_normals(self, surface: Surface, slot: int) -> np.ndarray:
+        """Normals (3 m, 3) of the corners; if they must be found, those of an equal surface in the same place do."""
         if surface.normals is not None:
             return surface.normals[surface.faces.reshape(-1)]
-        if kept and np.array_equal(kept[0][0], surface.vertices) and np.array_equal(kept[0][1], surface.faces):
-            self._normals += kept
-        else:
-            found = corner_normals(surface.vertices, surface.faces)
-            self._normals.append((surface.vertices, surface.faces, found))
-        return self._normals[-1][2]
+        kept = self._normals.get(slot)
+        if kept is None or not all(map(np.array_equal, kept, (surface.vertices, surface.faces))):
+            kept = (surface.vertices, surface.faces, corner_normals(surface.vertices, surface.faces))
+            self._normals[slot] = kept
+        return kept[2]
 
     def _load_lines(self, picture: Picture) -> None:
         counts = [len(lines.segments) for lines in picture.lines]
@@ -236,6 +222,15 @@ class Raster:
         if self._segments:
             ends[: 2 * self._segments] = np.concatenate([lines.segments.reshape(-1, 3) for lines in picture.lines])
             group[: self._segments] = np.repeat(np.arange(len(counts)), counts)
+
+    def _draw_lines(self, picture: Picture, view: np.ndarray, scale: float, near: float) -> None:
+        larger = (self.width * self.height / _REFERENCE) ** 0.5
+        widths = np.array([max(_LEAST_LINE, lines.width * larger) for lines in picture.lines] or [0.0], np.float32)
+        self._line_colors = np.array([lines.color for lines in picture.lines] or [(0.0, 0.0, 0.0)], np.float32)
+        draw_lines(
+            self._segments, self._pool["ends"], self._pool["line_group"], widths, view, scale, near, self._keys,
+            self._lines, self._strips,
+        )  # fmt: skip
 
     def _cover(self, view: np.ndarray, scale: float, near: float, distance: float) -> None:
         """Find out what each pixel sees, in two rounds: first what hides much, then what it does not hide."""

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import taichi as ti
 
+from pliant.backend import ROUNDS
 from pliant.render.shadow import Grid, Rows
 
 TILE = 32  # pixels along the side of a tile
@@ -299,27 +300,38 @@ def draw(
 ):  # fmt: skip
     """Draws the things listed for each tile. `fresh` empties the picture first, and fills `farthest` afterwards."""
     ti.loop_config(block_dim=_CHUNK)
-    for tile in range(tiles):
-        low = ti.math.ivec2(tile // rows * TILE, tile % rows * TILE)
-        high = ti.min(low + TILE, ti.math.ivec2(keys.shape[0], keys.shape[1]))
-        if fresh == 1:
-            for i in range(low.x, high.x):
-                for j in range(low.y, high.y):
-                    keys[i, j] = ti.i64(EMPTY)
-        for entry in range(starts[tile], starts[tile + 1]):
-            k = lists[entry]
-            box = ti.math.ivec4(ti.max(boxes[k].xy, low), ti.min(boxes[k].zw, high))
-            if k < spheres:
-                _draw_sphere(centres[k], k, box, scale, keys)
-            else:
-                f = corners[k - spheres]
-                _draw_triangle(placed[f.x], placed[f.y], placed[f.z], k, box, scale, near, keys)
-        if fresh == 1:
-            for i in range(low.x // PART, (high.x + PART - 1) // PART):
-                for j in range(low.y // PART, (high.y + PART - 1) // PART):
-                    farthest[i, j] = FARTHEST
-                    if starts[tile] < starts[tile + 1]:
-                        farthest[i, j] = _part(i * PART, j * PART, high, scale, keys)
+    for tile in range(ti.max(tiles, ROUNDS)):
+        if tile < tiles:
+            _draw_tile(fresh, spheres, tile, rows, starts, lists, boxes, centres, corners, placed, scale, near, keys,
+                       farthest)  # fmt: skip
+
+
+@ti.func
+def _draw_tile(
+    fresh: ti.i32, spheres: ti.i32, tile: ti.i32, rows: ti.i32, starts: ti.template(), lists: ti.template(),
+    boxes: ti.template(), centres: ti.template(), corners: ti.template(), placed: ti.template(), scale: ti.f32,
+    near: ti.f32, keys: ti.template(), farthest: ti.template(),
+):  # fmt: skip
+    low = ti.math.ivec2(tile // rows * TILE, tile % rows * TILE)
+    high = ti.min(low + TILE, ti.math.ivec2(keys.shape[0], keys.shape[1]))
+    if fresh == 1:
+        for i in range(low.x, high.x):
+            for j in range(low.y, high.y):
+                keys[i, j] = ti.i64(EMPTY)
+    for entry in range(starts[tile], starts[tile + 1]):
+        k = lists[entry]
+        box = ti.math.ivec4(ti.max(boxes[k].xy, low), ti.min(boxes[k].zw, high))
+        if k < spheres:
+            _draw_sphere(centres[k], k, box, scale, keys)
+        else:
+            f = corners[k - spheres]
+            _draw_triangle(placed[f.x], placed[f.y], placed[f.z], k, box, scale, near, keys)
+    if fresh == 1:
+        for i in range(low.x // PART, (high.x + PART - 1) // PART):
+            for j in range(low.y // PART, (high.y + PART - 1) // PART):
+                farthest[i, j] = FARTHEST
+                if starts[tile] < starts[tile + 1]:
+                    farthest[i, j] = _part(i * PART, j * PART, high, scale, keys)
 
 
 @ti.func

@@ -8,10 +8,12 @@ from pliant.render.camera import STEEPEST, Bounds, Camera, Triple
 
 ORBIT = 0.35  # [degrees] for each pixel of a 720 pixels high window
 NOTCH = 0.88  # a notch of the wheel brings the camera so many times nearer
+MOST_NOTCHES = 100.0  # that count at once: more than from one end to the other
 DRAG = 3.0  # zooming by a drag over the whole window is as much as e^DRAG
 PACE = 0.6  # of the scene's size: flown each second
 NEAREST, FARTHEST = 1e-3, 50.0  # in sizes of the scene: distances from the target
 BESIDE = 0.02  # how far views from above and below stand aside: straight above, "up" has no direction
+ROUNDS = 4  # in which a scene is fitted into a part of a window
 LEAST_ROOM = 0.35  # of a window: less than this is not what a scene is fitted into
 VIEWS: dict[str, Triple] = {
     "front": (0.0, 0.0, 1.0), "back": (0.0, 0.0, -1.0), "left": (-1.0, 0.0, 0.0), "right": (1.0, 0.0, 0.0),
@@ -81,7 +83,8 @@ class Navigator:
 
     def zoom(self, notches: float) -> None:
         """Nearer (positive) or farther."""
-        self.distance = float(np.clip(self.distance * NOTCH**notches, NEAREST * self.size, FARTHEST * self.size))
+        wanted = self.distance * NOTCH ** np.clip(notches, -MOST_NOTCHES, MOST_NOTCHES)
+        self.distance = float(np.clip(wanted, NEAREST * self.size, FARTHEST * self.size))
 
     def zoom_drag(self, dy: float, height: int) -> None:
         """Nearer by a drag up."""
@@ -100,9 +103,20 @@ class Navigator:
         slope = np.tan(np.radians(self.fov) / 2)
         narrow = np.degrees(2 * np.arctan(slope * free_height / room.height))  # the opening angle of that part alone
         towards = tuple(self._towards()) if direction is None else direction
-        seen = self.bounds if bounds is None else bounds
-        self.take(Camera.framing(seen, towards, free_width / free_height, narrow), self.fov)
-        self.pan(*room.off_centre, room.height)
+        seen = np.asarray(self.bounds if bounds is None else bounds, float)
+        centred, farther = Camera.framing(seen, towards, free_width / free_height, narrow), 1.0
+        for _ in range(ROUNDS):  # moved aside, what is near moves more than what is far, and may stick out
+            self.take(centred, self.fov)
+            self.distance *= farther
+            self.pan(*room.off_centre, room.height)
+            farther *= max(1.0, self._excess(seen, room))
+
+    def _excess(self, bounds: np.ndarray, room: Room) -> float:
+        """How much larger than the free part of a window the bounds are seen."""
+        corners = [(x, y, z) for x in bounds[:, 0] for y in bounds[:, 1] for z in bounds[:, 2]]
+        seen = np.array([self.pixel(np.array(corner), room.width, room.height) for corner in corners])
+        middle = np.array([room.width / 2, room.height / 2]) + room.off_centre
+        return float((np.abs(seen - middle) / np.array(room.free)).max() * 2)
 
     def under(self, px: float, py: float, width: int, height: int, depth_of: np.ndarray) -> np.ndarray:
         """The point [m] under a pixel that is as deep in the picture as a given point: where a hand drags it to."""

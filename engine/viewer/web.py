@@ -225,7 +225,7 @@ class WebView:
     def _note(self, text: str, error: bool) -> None:
         """A sentence, for a while; one that tells of an error stays in the panel until something is done about it."""
         if error:
-            pass
+            self._panel.show_trouble(text)
         for client in self._server.get_clients().values():
             note = client.add_notification("Error" if error else self.name, text, color="red" if error else None,
                                            auto_close_seconds=ERROR if error else INFO)  # fmt: skip

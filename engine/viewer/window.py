@@ -6,7 +6,6 @@ it. The simulation runs in a process of its own (`Remote`), so nothing here wait
 
 import contextlib
 import copy
-import json
 import signal
 import time
 from collections import deque
@@ -34,8 +33,10 @@ from pliant.viewer.navigation import VIEWS, Navigator, Room
 from pliant.viewer.notices import Extras
 from pliant.viewer.panels import SIDE, Panels
 from pliant.viewer.remote import Remote
+from pliant.viewer.report import Report
 from pliant.viewer.state import LIMITS, ViewState
 from pliant.viewer.statistics import STATISTICS, History
+from pliant.viewer.steering import Steering
 from pliant.viewer.ui import MARGIN, Pointer, Ui
 from pliant.viewer.x11 import Ears, missing_display
 
@@ -43,7 +44,6 @@ RATE = 60.0  # pictures a second, at most
 GLANCE = 0.005  # [s] between looks at mouse and player when there is nothing to draw
 BUSY = 0.1  # [s] between pictures while there is nothing to see but that the player works
 STALE = 0.5  # [s] after which the window is drawn again even if nothing has changed
-REPORTING = 0.25  # [s] from one line of a report to the next
 SMALLEST = 100  # pixels across: a smaller window, or one that is folded up, is not drawn
 OFFER = "`pliant view --web` shows the same scene in a browser."
 PRESSED = {
@@ -53,7 +53,6 @@ PRESSED = {
     **{str(k + 1): ("view", name) for k, name in enumerate(VIEWS)},
 }  # fmt: skip
 EMPTY = Picture(Camera((0.0, 0.6, 4.0), (0.0, 0.3, 0.0)), ground=0.0)  # until there is a scene
-FLYING = {"w": (1, 0, 0), "s": (-1, 0, 0), "d": (0, 1, 0), "a": (0, -1, 0), "e": (0, 0, 1), "q": (0, 0, -1)}
 
 
 def view(scene: str, settings: list[str], folder: Path, size: tuple[int, int] = (1280, 720), scale: float = 1.0,
@@ -101,7 +100,6 @@ class Window:
         self.moment: Moment | None = None
         self._moments = 0  # how many there were
         self.drawn: Drawn | None = None
-        self.navigator: Navigator | None = None
         self._history = History()
         self.extras = Extras(history=self._history.series)
         self._frames: deque[tuple[float, float]] = deque(maxlen=30)  # when they were drawn, and for how long
@@ -111,7 +109,10 @@ class Window:
         self._report = Report(report)
         backend.start("cpu")
         title = f"Pliant: {Path(str(folder.facts['scene'])).stem}"
-        self._window = ti.ui.Window(title, size, vsync=False)
+        try:
+            self._window = ti.ui.Window(title, size, vsync=False)
+        except RuntimeError as error:
+            raise PliantError(f"no window can be opened: {' '.join(str(error).split())}. {OFFER}") from error
         self._canvas = self._window.get_canvas()
         self.size = size
         self._unframed = False  # whether the scene is to be framed once the panels are there
@@ -120,9 +121,13 @@ class Window:
         self._raster.draw()
         self._ears: Ears | None = None
         self._pointer = Pointer(0.0, 0.0)
-        self._dragging, self._held_point = "", np.zeros(3)
+        self._steering = Steering(self._window.is_pressed, self._held, remote.send)
         self._seen: Any = None  # what the picture on screen was made of
         self._last_drawn = 0.0
+
+    @property
+    def navigator(self) -> Navigator | None:
+        return self._steering.navigator
 
     def run(self, wish: list[int]) -> None:
         """Until it is closed, or a signal came."""
@@ -165,7 +170,8 @@ class Window:
 
     def _open(self, opened: Opened) -> None:
         if self.navigator is None or self.opened is None or self.opened.name != opened.name:
-            self.navigator = Navigator(opened.stage.view(0.0, self.size[0] / self.size[1]), opened.stage.bounds)
+            camera = opened.stage.view(0.0, self.size[0] / self.size[1])
+            self._steering.navigator = Navigator(camera, opened.stage.bounds)
             self._unframed = opened.stage.camera is None
         look = opened.stage.look
         if self.opened is None and look is not None:
@@ -176,7 +182,8 @@ class Window:
             if known and look.low is not None and look.high is not None:
                 self.state.auto, self.state.low, self.state.high = False, look.low, look.high
         self.opened, self.moment = opened, None
-        self.navigator.bounds = np.asarray(opened.stage.bounds, float)
+        if self.navigator is not None:
+            self.navigator.bounds = np.asarray(opened.stage.bounds, float)
         self.extras.messages, self.extras.failure = [Notice("info", note) for note in opened.notes], ""
         self._ask_for_fields()
 
@@ -232,62 +239,16 @@ class Window:
         if self._unframed and self.moment is not None:
             self._unframed = False
             self._do_frame()
-        moved = self._steer(before, pointer, keys, seconds)
+        moved = self._steering.follow(before, pointer, keys, self._ui.captures, self.size, seconds)
         return bool(keys or heard or commands or moved or self._ui.changed or wheel)
 
-    def _steer(self, before: Pointer, pointer: Pointer, keys: list[str], seconds: float) -> bool:
-        """The camera and the hand."""
-        if self.navigator is None:
-            return False
-        window, height = self._window, self.size[1]
-        if not self._ui.captures:
-            self._begin_drag(keys, pointer)
-            if pointer.wheel:
-                self.navigator.zoom(pointer.wheel)
-        buttons = {"orbit": ti.ui.LMB, "grab": ti.ui.LMB, "pan": (ti.ui.MMB, ti.ui.LMB), "zoom": ti.ui.RMB}
-        moved, (dx, dy) = False, (pointer.x - before.x, pointer.y - before.y)
-        if self._dragging:
-            held = buttons[self._dragging]
-            if not window.is_pressed(*(held if isinstance(held, tuple) else (held,))):
-                if self._dragging == "grab":
-                    self.remote.send("release")
-                self._dragging = ""
-            elif dx or dy:
-                moved = True
-                if self._dragging == "orbit":
-                    self.navigator.orbit(dx, dy, height)
-                elif self._dragging == "pan":
-                    self.navigator.pan(dx, dy, height)
-                elif self._dragging == "zoom":
-                    self.navigator.zoom_drag(dy, height)
-                else:
-                    hand = self.navigator.under(pointer.x, pointer.y, *self.size, self._held_point)
-                    self.remote.send("drag", tuple(map(float, hand)))
-        flown = np.sum([way for key, way in FLYING.items() if window.is_pressed(key)] or [(0, 0, 0)], axis=0)
-        if flown.any() and not window.is_pressed(ti.ui.CTRL):
-            self.navigator.fly(*map(float, flown), seconds)
-            moved = True
-        return moved
-
-    def _begin_drag(self, keys: list[str], pointer: Pointer) -> None:
-        window = self._window
-        if ti.ui.LMB in keys:
-            if window.is_pressed(ti.ui.CTRL) or window.is_pressed("g"):
-                self._grab(pointer)
-            else:
-                self._dragging = "pan" if window.is_pressed(ti.ui.SHIFT) else "orbit"
-        elif ti.ui.MMB in keys:
-            self._dragging = "pan"
-        elif ti.ui.RMB in keys:
-            self._dragging = "zoom"
-
-    def _grab(self, pointer: Pointer) -> None:
+    def _held(self, pointer: Pointer) -> tuple[str, np.ndarray] | None:
+        """The body, or wall, that is seen at the pointer, and where."""
         hit = self._raster.pick(int(pointer.x), int(pointer.y)) if self.drawn is not None else None
         if hit is None or self.drawn is None:
-            return
+            return None
         names = self.drawn.points if hit.kind == "points" else self.drawn.surfaces
-        self._dragging, self._held_point = "grab", np.asarray(hit.point, float)
-        self.remote.send("grab", names[hit.group], tuple(map(float, hit.point)))
+        return names[hit.group], np.asarray(hit.point, float)
 
     # --- commands ---------------------------------------------------------------------------------------
 
@@ -482,26 +443,3 @@ class Window:
                 middles={name: x.tolist() for name, x in middles.items()}, player=self.remote.process.pid,
                 pixels={name: navigator.pixel(x, *self.size) for name, x in middles.items()},
             )  # fmt: skip
-
-
-class Report:
-    """Lines of JSON for tests and measurements; without a file, nothing."""
-
-    def __init__(self, path: Path | None):
-        self._file = open(path, "w", encoding="utf-8") if path is not None else None  # noqa: SIM115
-        self._last = 0.0
-
-    def due(self, now: float) -> bool:
-        if self._file is None or now - self._last < REPORTING:
-            return False
-        self._last = now
-        return True
-
-    def line(self, **facts: Any) -> None:
-        if self._file is not None:
-            self._file.write(json.dumps({"clock": time.time(), **facts}) + "\n")
-            self._file.flush()
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
