@@ -13,7 +13,7 @@ import numpy as np
 from pliant import checkpoint
 from pliant.checkpoint import Checkpoint
 from pliant.errors import PliantError, SceneError, unknown_name
-from pliant.scene import Body
+from pliant.scene import Body, Scene
 
 LASTING = ("particle_radius", "smoothing", "periodic", "inside_out", "grains")  # they say where particles are
 
@@ -27,10 +27,10 @@ def apply(sim: Any, body: Body | str | None, values: dict[str, Any]) -> None:
     held = checkpoint.hold(sim)
     setattr(owner, part, new)
     try:
-        sim.rebuild(weighed(held, sim))
+        sim.rebuild(weighed(held, sim.scene))
     except PliantError:
         setattr(owner, part, old)
-        sim.rebuild(weighed(held, sim))
+        sim.rebuild(weighed(held, sim.scene))
         raise
 
 
@@ -55,9 +55,10 @@ def _changed(old: Any, values: dict[str, Any], title: str) -> Any:
     return new
 
 
-def weighed(held: Checkpoint, sim: Any) -> Checkpoint:
+def weighed(held: Checkpoint, scene: Scene) -> Checkpoint:
     """The state with the masses that particles have by the densities of their materials now."""
-    density = np.array([filling.body.material.density for filling in sim.fillings])[held.particles("body")]
+    materials = [body.material for body in scene.bodies if body.material.sampled]
+    density = np.array([material.density for material in materials])[held.particles("body")]
     free = held.particles("mobility") > 0
     arrays = held.arrays | {
         "particles/m": (held.particles("V") * density).astype(np.float32),

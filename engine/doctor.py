@@ -318,6 +318,7 @@ FFMPEG = "f'ffmpeg {i.get_ffmpeg_version()} at {i.get_ffmpeg_exe()}'"
 EXTRAS = [  # name, package, what to import from it, what goes without it, and an expression for more to tell
     ("Videos", "imageio-ffmpeg", "imageio_ffmpeg as i", "videos cannot be written", FFMPEG),
     ("Surfaces", "pysplashsurf", "pysplashsurf", "fluids are drawn as particles, without a surface"),
+    ("Web viewer", "viser", "viser", "pliant view --web cannot serve a page"),
     ("USD", "usd-core", "pxr.Usd", "USD files cannot be written"),
     ("Plots", "matplotlib", "matplotlib", "pliant inspect cannot draw"),
 ]

@@ -7,8 +7,8 @@ it holds on and the velocity u of that,
 
 A body then comes to 2 % of a new place after 5.8 / w, whatever its mass, and hangs lower by M g / k = g / w^2. w is
 `FOLLOW`, or more for what is small, so that it hangs lower by no more than `SAG` of its size. Far targets count as near
-ones, |e| <= 2 u_max / w, so that nothing is led faster than u_max, the speed that a force of `STRENGTH` times the weight
-keeps up at w = `FOLLOW`.
+ones, |e| <= 2 u_max / w, so that nothing is led faster than u_max, the speed that a force of `STRENGTH` times the
+weight keeps up at w = `FOLLOW`.
 """
 
 import math

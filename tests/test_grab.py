@@ -14,9 +14,9 @@ G = 9.81
 TOP = (0.0, SIZE, 0.0)
 
 
-def jelly(young=1e6, gravity=(0, -G, 0), fix=None, dt=None, **material):
+def jelly(young=1e6, gravity=(0, -G, 0), fix=None, dt=None, elasticity=None, **material):
     """A cube of 343 particles that stands at the origin, in free space."""
-    scene = pl.Scene(particle_radius=D / 2, gravity=gravity, dt=dt)
+    scene = pl.Scene(particle_radius=D / 2, gravity=gravity, dt=dt, elasticity=elasticity or pl.Split())
     cube = pl.Box(size=(SIZE, SIZE, SIZE), center=(0, SIZE / 2, 0))
     body = scene.add(cube, pl.Elastic(young=young, **material), name="cube")
     if fix is not None:
@@ -150,6 +150,32 @@ def test_few_particles_hold_a_soft_body_in_long_steps():
     jumps = np.linalg.norm(np.diff(forces, axis=0), axis=1)
     assert jumps.max() < 0.2 * grip.mass * G
     assert np.mean(forces, axis=0)[1] > 0.5 * grip.mass * G  # it does hold
+
+
+@pytest.mark.parametrize("elasticity", [pl.Split(), pl.Split(volume="cg"), pl.Peer()])
+def test_the_mass_that_moves_along(elasticity):
+    """From that of the held particles in a soft body to that of the whole in a stiff one."""
+    shares = []
+    for young in (10.0, 1e9):
+        sim = jelly(young, gravity=(0, 0, 0), elasticity=elasticity)
+        sim.step()
+        taken, m = sim.grab("cube", (0, SIZE / 2, 0), radius=1.5 * D).taken, sim["cube"].mass.astype(float)
+        along = 1 / sim.elasticity.yielding(taken)
+        shares.append((along - m[taken].sum()) / (m.sum() - m[taken].sum()))
+    assert shares == pytest.approx([0, 1], abs=0.05)  # a part that is not in the very middle turns the body a little
+
+
+def test_threads_and_sheets_follow_too():
+    scene = pl.Scene(particle_radius=D / 2)
+    scene.add(pl.Box(size=(15 * D, D, D)), pl.Elastic(young=1e6), name="thread")
+    scene.add(pl.Box(size=(7 * D, D, 7 * D), center=(0, 5 * D, 0)), pl.Elastic(young=1e6), name="sheet")
+    sim = scene.build()
+    grips = [sim.grab("thread", (7 * D, 0, 0)), sim.grab("sheet", (3 * D, 5 * D, 3 * D))]
+    for grip in grips:
+        grip.target = grip.point + (0, 0.2, 0.1)
+    run(sim, 0.5)
+    for grip in grips:
+        assert np.linalg.norm(grip.point - grip.target + (0, G / grip.w**2, 0)) < 0.03
 
 
 def test_a_fast_body_is_caught_gently():

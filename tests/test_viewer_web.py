@@ -28,7 +28,7 @@ from pliant.viewer.files import Folder
 from pliant.viewer.messages import Knob
 from pliant.viewer.remote import Remote
 from pliant.viewer.web_canvas import Canvas, cut_open, glb
-from pliant.viewer.web_panel import Slider, bar_html
+from pliant.viewer.web_panel import Slider, bar_html, short
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = ["--headless=new", "--no-sandbox", "--remote-debugging-port=0", "--use-angle=swiftshader", "--no-first-run",
@@ -497,11 +497,19 @@ def test_a_logarithmic_slider_shows_and_sends_true_values():
     gui, sent = FakeGui(), []
     slider = Slider(gui, Knob("jelly", "young", 1e5, 1e3, 1e9, True, "Pa", ""), lambda knob, value: sent.append(value))
     assert (gui.slider.low, gui.slider.high, gui.slider.value) == (3.0, 9.0, 5.0)
-    assert gui.slider.label == "young 1e+05 Pa"
+    assert gui.slider.label == "young 1e5 Pa"
     gui.move(6.5)
-    assert sent == [pytest.approx(10**6.5)] and gui.slider.label == "young 3.16e+06 Pa"
+    assert sent == [pytest.approx(10**6.5)] and gui.slider.label == "young 3.16e6 Pa"
     slider.show(Knob("jelly", "young", 1e7, 1e3, 1e9, True, "Pa", ""))
     assert gui.slider.value == 7.0 and len(sent) == 1
+
+
+NUMBERS = {"1000": 1000.0, "0.05": 0.05, "1e-6": 1e-6, "2.5e10": 2.5e10, "12346": 12345.6, "-3": -3.0}
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers_are_short(text):
+    assert short(NUMBERS[text]) == text
 
 
 def test_a_slider_takes_values_beyond_its_ends():

@@ -7,7 +7,7 @@ import numpy as np
 
 from pliant.errors import PliantError
 from pliant.io.data import GRAINS, Cloud, Snapshot, TriMesh
-from pliant.render.camera import Camera
+from pliant.render.camera import Camera, Triple
 from pliant.render.coloring import diverges, robust_range
 from pliant.render.colors import colormap
 from pliant.render.compose import DEFAULT_FIELD, GLOSS, SHEEN, SKIN, placed, tints
@@ -78,7 +78,7 @@ class Drawing:
         self._range = (field, low, high)
         return low, high
 
-    def _add_walls(self, drawn: Drawn, stage: Stage, snapshot: Snapshot, state: ViewState, line: tuple) -> None:
+    def _add_walls(self, drawn: Drawn, stage: Stage, snapshot: Snapshot, state: ViewState, line: Triple) -> None:
         for wall in stage.walls:
             if wall.name in state.hidden or state.walls == "hidden":
                 continue

@@ -136,9 +136,7 @@ class Player:
             return
         with self._busy("Resetting"):
             scene = self._scene(self._turned)
-            held = self._initial
-            self._take(Simulation(scene, "cpu", dataclasses.replace(held)))
-            self.sim.rebuild(changes.weighed(held, self.sim))
+            self._take(Simulation(scene, "cpu", changes.weighed(self._initial, scene)))
 
     def set(self, owner: str, name: str, value: float) -> None:  # noqa: A003
         sim = self._ready()
@@ -263,7 +261,8 @@ class Player:
     def _busy(self, text: str) -> Iterator[None]:
         """Says what takes long, and whatever the engine says meanwhile."""
         self.tell(Notice("busy", text))
-        before, console.file = console.file, _Whisper(lambda line: self.tell(Notice("busy", line)))
+        before = console.file
+        console.file = _Whisper(lambda line: self.tell(Notice("busy", line)))  # type: ignore[assignment]
         try:
             yield
         finally:

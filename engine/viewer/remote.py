@@ -12,7 +12,7 @@ from pliant.viewer.messages import Moment, Notice, Opened
 
 FASTEST = 60.0  # moments per second that are worth drawing
 PATIENCE = 0.5  # [s] that a player without work waits for a command before it looks around
-NICENESS = 10  # of the player: the window gets a core when it needs one
+NICENESS = 3  # of the player: the window gets a core when it needs one
 GRACE = 3.0  # [s] for the step under way, before a player that is to end is ended
 NEXT = "next"  # what a view says when it has taken a moment: it wants another
 
@@ -117,7 +117,7 @@ def _play(connection: Connection, scene: str, settings: list[str], state: str | 
         wanted, last = True, 0.0
         while not player.ended:
             pause = player.wait
-            commands = []
+            commands: list[tuple] = []
             idle = PATIENCE if pause is None else min(pause, PATIENCE)
             if player.news and wanted:
                 idle = min(idle, 1 / FASTEST)

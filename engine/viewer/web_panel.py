@@ -28,6 +28,7 @@ NOTHING = "none yet"
 STEPS = 100  # of a slider with even steps, at most: the mouse can make them, so that it finds zero
 LOG_STEP = 0.01  # of a slider over powers of ten
 RAISED, SUPERSCRIPTS = re.compile(r"\^(-?\d+)"), str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+EXPONENT = re.compile(r"e\+?(-?)0*(\d+)")
 DIGITS, MOST = 4, 9  # of the ends of a range that follows the values, and behind the point
 STOPS = 17  # of a colour bar: colours between which the page blends
 SCENE = "scene"  # where the scene's own camera is
@@ -41,6 +42,11 @@ SPACE = "margin: 0.1em 0.75em 0.6em; font-size: 0.85em; line-height: 1.45;"
 def pretty(unit: str) -> str:
     """A unit with raised exponents."""
     return RAISED.sub(lambda match: match[1].translate(SUPERSCRIPTS), unit)
+
+
+def short(value: float) -> str:
+    """Three digits, or those before the point: 12345, 0.05, 3.16e6."""
+    return f"{value:.0f}" if 1e3 <= abs(value) < 1e5 else EXPONENT.sub(r"e\1\2", f"{value:.3g}")
 
 
 def round_step(least: float) -> float:
@@ -90,7 +96,7 @@ class Slider:
         self._log = knob.log and knob.low > 0
         if self._log:
             low, high, step = math.log10(knob.low), math.log10(knob.high), LOG_STEP
-            marks = ((low, f"{knob.low:.2g}"), (high, f"{knob.high:.2g}"))
+            marks = ((low, short(knob.low)), (high, short(knob.high)))
         else:
             low, high = min(knob.low, knob.value), max(knob.high, knob.value)
             step = round_step(max(high - low, 1e-12) / STEPS)
@@ -123,7 +129,8 @@ class Slider:
         return float(min(max(place, self._ends[0]), self._ends[1]))
 
     def _label(self, value: float) -> str:
-        return f"{self.knob.name} {value:.3g} {pretty(self.knob.unit)}".strip() if self._log else self.knob.name
+        name = self.knob.name.replace("_", " ")
+        return f"{name} {short(value)} {pretty(self.knob.unit)}".strip() if self._log else name
 
 
 class Panel:

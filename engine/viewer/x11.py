@@ -69,7 +69,8 @@ class Ears:
 
     def listen(self) -> tuple[list[str], float]:
         """Keys that were pressed, and notches that the wheel went up, since the last time."""
-        keys, wheel = [], 0.0
+        keys: list[str] = []
+        wheel = 0.0
         if self._display is None:
             return keys, wheel
         from Xlib import X
