@@ -262,7 +262,8 @@ def view(
         from pliant.viewer import window
 
         folder = out or Path("out") / "view" / Path(given).stem
-        window.view(given, settings, folder, read_size(size), scale, saved, not paused, report)
+        signalled = window.view(given, settings, folder, read_size(size), scale, saved, not paused, report)
+        raise typer.Exit(128 + signalled if signalled else 0)
 
 
 @app.command()

@@ -169,6 +169,11 @@ class Simulation:
         return self.world.time
 
     @property
+    def stopped(self) -> bool:
+        """Whether a callback asked to stop after the last step."""
+        return self._stop
+
+    @property
     def elasticity(self) -> Elasticity | None:
         """The solver of elastic bodies, if there are any."""
         return next((force for force in self._step.forces if isinstance(force, Elasticity)), None)

@@ -196,6 +196,16 @@ def test_the_speed_is_limited(scene):
     assert player.wait == 0.0
 
 
+def test_a_function_of_the_scene_may_ask_to_stop(tmp_path):
+    file = tmp_path / "stops.py"
+    file.write_text(SCENE.replace("len(count) < 1000", "len(count) < 3"))
+    player, told = start(str(file))
+    for _ in range(3):
+        assert player.wait == 0.0
+        player.advance()
+    assert player.wait is None and "asked to stop" in told.last(Notice).text
+
+
 def test_a_scene_that_breaks_down_is_told_of_and_can_be_reset(scene):
     player, told = start(scene)
     first = positions(player, told)

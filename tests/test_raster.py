@@ -97,18 +97,29 @@ def test_spheres_off_the_axis_are_those_of_the_twin(raster, centre, radius):
 
 
 def test_the_nearest_of_many_spheres_is_seen(raster):
-    """Hidden spheres are left out early: the picture must not show it."""
-    rng = np.random.default_rng(1)
-    x, radius = rng.uniform((-2.2, -1.5, -2), (2.2, 1.5, 2), (600, 3)), 0.16
-    drawn(raster, points=[Points(x[:400], radius), Points(x[400:], radius)])
-    layers = np.array([sphere_depths(c, radius) for c in x])
-    expected, found = layers.min(axis=0), depths(raster)
-    clear = np.sort(layers, axis=0)[1] - expected > 1e-3  # by which the nearest one leads
-    both = (expected < FAR) & (found < FAR) & clear
-    assert both.mean() > 0.5
+    """Most of them are left out early because others hide them: the picture must not show it."""
+    x, radius = np.random.default_rng(1).uniform((-2.2, -1.5, -2), (2.2, 1.5, 2), (2500, 3)), 0.12
+    drawn(raster, points=[Points(x[:1000], radius), Points(x[1000:], radius)])
+    expected, second, owner = (np.full((HEIGHT, WIDTH), value) for value in (FAR, FAR, -1))
+    for k, centre in enumerate(x):
+        layer = sphere_depths(centre, radius)
+        second = np.minimum(second, np.maximum(layer, expected))
+        owner = np.where(layer < expected, k, owner)
+        expected = np.minimum(expected, layer)
+    found = depths(raster)
+    sure = (second - expected > 1e-3) & (expected < FAR) & (found < FAR)
+    assert sure.mean() > 0.5
     assert ((expected < FAR) != (found < FAR)).mean() < 1e-3
-    assert (owners(raster) == layers.argmin(axis=0))[both].mean() > 0.999
-    assert np.quantile(abs(expected - found)[both], 0.999) < 1e-3
+    assert (owners(raster) == owner)[sure].mean() > 0.9995  # but for outlines that pass the middle of a pixel
+    assert np.quantile(abs(expected - found)[sure], 0.999) < 1e-3
+
+
+def test_spheres_half_hidden_by_others_show_before_a_wall(raster):
+    """Those behind are drawn in the second round, for which all the wall's depths are known."""
+    first = np.stack(np.meshgrid(np.linspace(-2.5, 2.5, 9), np.linspace(-1.5, 1.5, 7), [0.0]), axis=-1).reshape(-1, 3)
+    wall = Surface(SIDE * 6 - (0, 0, 0.2), TWO)
+    drawn(raster, points=[Points(first, 0.15), Points(first + (0.08, 0.02, -0.05), 0.15)], surfaces=[wall])
+    assert set(np.unique(owners(raster))) == set(range(2 * len(first) + 2))
 
 
 def test_a_nearer_sphere_hides_a_farther_one_whatever_their_order(raster):
@@ -213,8 +224,9 @@ def test_lines_are_smooth_and_as_wide_as_they_should_be():
     assert columns.mean() == pytest.approx(3.0 * np.hypot(1, 0.35), rel=0.02)
 
 
-def test_lines_that_pass_the_camera_are_cut(raster):
-    image = drawn(raster, lines=[Lines([[[0.5, -1, -5], [0.5, -1, 30]]], RED, width=25.0)])
+@pytest.mark.parametrize("order", [1, -1])
+def test_lines_that_pass_the_camera_are_cut(raster, order):
+    image = drawn(raster, lines=[Lines([[[0.5, -1, -5], [0.5, -1, 30]][::order]], RED, width=25.0)])
     red = (image.astype(int) @ [2, -1, -1]) > 200
     assert red[-1].any() and not red[: HEIGHT // 2].any()
 
@@ -308,8 +320,7 @@ def test_a_camera_among_particles_sees_the_rest(raster):
     x = np.random.default_rng(7).uniform(-1, 1, (3000, 3))
     drawn(raster, Camera((0, 0, 0), (0, 0, -1)), points=[Points(x, 0.08, BLUE)])
     assert (depths(raster) < FAR).mean() > 0.95
-    nearest = depths(raster).min()
-    assert 0.02 < nearest < 0.5
+    assert 0.08 <= depths(raster).min() < 0.5, "no nearer than twice the radius, less the radius"
 
 
 def test_the_floor_and_the_shadows_are_those_of_files(raster):
@@ -323,7 +334,7 @@ def test_the_floor_and_the_shadows_are_those_of_files(raster):
     dark = drawn(raster, above, points=[floor, ball], ground=-1.1)
     behind = grains & (owners(raster) < 900)
     darker = (bare - dark).min(axis=-1)
-    assert (darker[behind] > 30).sum() > 40, "the particles in the shadow"
+    assert (darker[behind] > 30).sum() > 200, "the particles in the shadow"
     assert (abs(darker[behind]) < 3).mean() > 0.6, "the others are as before"
     assert (darker[~grains & (owners(raster) < 0)] > 8).sum() > 100, "the ground beside them"
 

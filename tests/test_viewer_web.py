@@ -28,7 +28,7 @@ from pliant.viewer.files import Folder
 from pliant.viewer.messages import Knob
 from pliant.viewer.remote import Remote
 from pliant.viewer.web_canvas import Canvas, cut_open, glb
-from pliant.viewer.web_panel import Slider, bar_html, short
+from pliant.viewer.web_panel import TWICE, Slider, bar_html, short
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = ["--headless=new", "--no-sandbox", "--remote-debugging-port=0", "--use-angle=swiftshader", "--no-first-run",
@@ -270,6 +270,7 @@ def test_space_plays_even_on_the_button_that_does(paused, view):
     until(lambda: view.moment.playing, "it plays")
     step = view.moment.figures.step
     until(lambda: view.moment.figures.step > step + 3, "it goes on")
+    time.sleep(TWICE)  # after which a click is another wish
 
 
 def test_a_slider_changes_the_physics(paused, view):

@@ -217,7 +217,7 @@ def test_a_scene_that_fails_shows_its_message_and_can_be_mended(tmp_path):
         desk.key("r")
         desk.until(lambda line: line["step"] > 0)
         desk.process.terminate()
-        assert desk.process.wait(20) == 0
+        assert desk.process.wait(20) == 143
     finally:
         desk.close()
 

@@ -77,6 +77,9 @@ class Player:
             if self.sim.step_count == 0:
                 stack.enter_context(self._busy("Compiling"))
             self.sim.step()
+            if self.sim.stopped and self.playing:
+                self.playing = False
+                self.tell(Notice("info", "a function of the scene's asked to stop here"))
             self._lately.append((time.perf_counter(), self.sim.time))
             while self._lately[-1][0] - self._lately[0][0] > LATELY:
                 self._lately.popleft()

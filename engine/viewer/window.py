@@ -56,8 +56,8 @@ EMPTY = Picture(Camera((0.0, 0.6, 4.0), (0.0, 0.3, 0.0)), ground=0.0)  # until t
 
 
 def view(scene: str, settings: list[str], folder: Path, size: tuple[int, int] = (1280, 720), scale: float = 1.0,
-         state: str | None = None, playing: bool = True, report: Path | None = None) -> None:  # fmt: skip
-    """Opens a window on a scene, a name or a file, and returns when it is closed.
+         state: str | None = None, playing: bool = True, report: Path | None = None) -> int:  # fmt: skip
+    """Opens a window on a scene, a name or a file. Returns 0 once it is closed, or the number of the signal that did it.
 
     `settings` are options of its build() as "name=value". Files go into `folder`. `size` is the window's width and
     height [pixels], `scale` how large its panels are, 0.5 to 3; `state` a saved state to begin with. `report` is a file
@@ -73,6 +73,7 @@ def view(scene: str, settings: list[str], folder: Path, size: tuple[int, int] = 
         facts = {"scene": scene, "settings": settings, "state": state}
         with _ending() as wish:
             Window(remote, Folder(folder, facts), size, scale, report).run(wish)
+            return wish[0] if wish else 0
     finally:
         remote.close()
 
@@ -172,13 +173,13 @@ class Window:
         if self.navigator is None or self.opened is None or self.opened.name != opened.name:
             camera = opened.stage.view(0.0, self.size[0] / self.size[1])
             self._steering.navigator = Navigator(camera, opened.stage.bounds)
-            self._unframed = opened.stage.camera is None
+            self._unframed = True
         look = opened.stage.look
         if self.opened is None and look is not None:
             known = look.color in opened.fields
             self.state.color = look.color if known else self.state.color
             self.state.solid, self.state.grains, self.state.fluid = look.solid, look.grains, look.fluid
-            self.state.colors, self.state.shadow = look.colors or "own", look.shadow > 0
+            self.state.colors, self.state.shadow, self.state.bar = look.colors or "own", look.shadow > 0, look.bar
             if known and look.low is not None and look.high is not None:
                 self.state.auto, self.state.low, self.state.high = False, look.low, look.high
         self.opened, self.moment = opened, None
