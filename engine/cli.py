@@ -254,14 +254,14 @@ def view(
         if not 0.5 <= scale <= 3.0:
             raise PliantError(f"--scale must be in [0.5, 3], got {scale!r}")
         saved = None if state is None else str(checked_path(state))
+        folder = out or Path("out") / "view" / Path(given).stem
         if web:
             from pliant.viewer.web import serve
 
-            serve(given, settings, port, saved)
+            serve(given, settings, port, saved, folder=folder, playing=not paused)
             return
         from pliant.viewer import window
 
-        folder = out or Path("out") / "view" / Path(given).stem
         signalled = window.view(given, settings, folder, read_size(size), scale, saved, not paused, report)
         raise typer.Exit(128 + signalled if signalled else 0)
 

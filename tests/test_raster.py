@@ -117,7 +117,7 @@ def test_the_nearest_of_many_spheres_is_seen(raster):
 def test_spheres_half_hidden_by_others_show_before_a_wall(raster):
     """Those behind are drawn in the second round, for which all the wall's depths are known."""
     first = np.stack(np.meshgrid(np.linspace(-2.5, 2.5, 9), np.linspace(-1.5, 1.5, 7), [0.0]), axis=-1).reshape(-1, 3)
-    wall = Surface(SIDE * 6 - (0, 0, 0.2), TWO)
+    wall = Surface(SIDE * 6 - (0, 0, 0.1), TWO)
     drawn(raster, points=[Points(first, 0.15), Points(first + (0.08, 0.02, -0.05), 0.15)], surfaces=[wall])
     assert set(np.unique(owners(raster))) == set(range(2 * len(first) + 2))
 

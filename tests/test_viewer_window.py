@@ -232,3 +232,17 @@ def test_without_a_screen_one_sentence_offers_the_browser(change, words):
     done = subprocess.run(command, env=os.environ | change, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2 and words in done.stderr and "pliant view --web" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["dam_brake"], "unknown scene 'dam_brake'"), (["dam_break", "--scale", "9"], "--scale must be in"),
+     (["dam_break", "--size", "big"], "--size"), (["dam_break", "--web", "--port", "99999"], "port")],
+)  # fmt: skip
+def test_wrong_requests_are_refused_in_a_sentence(arguments, words):
+    from typer.testing import CliRunner
+
+    from pliant.cli import app
+
+    done = CliRunner().invoke(app, ["view", *arguments])
+    assert done.exit_code == 2 and words in done.output

@@ -57,11 +57,11 @@ EMPTY = Picture(Camera((0.0, 0.6, 4.0), (0.0, 0.3, 0.0)), ground=0.0)  # until t
 
 def view(scene: str, settings: list[str], folder: Path, size: tuple[int, int] = (1280, 720), scale: float = 1.0,
          state: str | None = None, playing: bool = True, report: Path | None = None) -> int:  # fmt: skip
-    """Opens a window on a scene, a name or a file. Returns 0 once it is closed, or the number of the signal that did it.
+    """Opens a window on a scene, and returns 0 once it is closed, or the number of the signal that did it.
 
-    `settings` are options of its build() as "name=value". Files go into `folder`. `size` is the window's width and
-    height [pixels], `scale` how large its panels are, 0.5 to 3; `state` a saved state to begin with. `report` is a file
-    that gets lines of JSON on what the window shows and how fast, for tests and measurements.
+    `scene` is a name or a file, `settings` are options of its build() as "name=value". Files go to `folder`. `size` is
+    the window's width and height [pixels], `scale` how large its panels are, 0.5 to 3; `state` a saved state to begin
+    with. `report` is a file that gets lines of JSON on what the window shows and how fast, for tests and measurements.
     """
     missing = available() or missing_display()
     if missing:
