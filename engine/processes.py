@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 import signal
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
@@ -31,6 +32,21 @@ def start_apart(work: Callable[..., None], *args: Any) -> tuple[Any, Connection]
 def ignore_interrupts() -> None:
     """In such a process: Ctrl-C reaches the parent, which ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def asked_to_end(act: Callable[[int], Any]) -> Iterator[None]:
+    """Ctrl-C, SIGTERM and a closed terminal call `act` with their number; signals reach the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, lambda n, _: act(n)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -11,9 +11,9 @@ from pliant.render.shadow import Rows
 HIDING = 1.001  # times its depth: how far a line may be behind what it is drawn on
 PIECES = 32  # of each line, drawn side by side
 FULL = 256  # coverage of a pixel that a line covers wholly
-CONTRAST, LEAST_CONTRAST = 8, 5  # from 1/8 of the brightness and 5 of 127 on, outlines are smoothed
-SOFT = 32  # share of the brightness that keeps outlines from being smoothed too far where contrast is low
-REACH = 8 * 256  # along an outline, over which it is smoothed at most, in 1/256 pixels
+CONTRAST, LEAST_CONTRAST = 3, 5  # from 1/2^3 of the brightness and 5 of 127 on, outlines are smoothed
+SOFT = 5  # 1/2^5 of the brightness keeps outlines from being smoothed too far where contrast is low
+REACH = 8.0 * 256.0  # along an outline, over which it is smoothed at most, in 1/256 pixels
 STRIP = 8  # pixels along a column, of which it is known together whether they have jagged outlines or lines
 COLUMNS = 8  # that a thread takes at a time: neighbouring columns share memory that is laid out in rows
 JAGGED = 1 << 31  # bit of a packed colour: the pixel is next to an outline
@@ -132,13 +132,14 @@ def smooth(image: ti.template(), i: ti.i32, j: ti.i32) -> ti.u32:
     jagged = (here | a | b | c | d) >> 31
     m, sw, se, nw, ne = _brightness(here), _brightness(a), _brightness(b), _brightness(c), _brightness(d)
     least, most = ti.min(m, ti.min(ti.min(sw, se), ti.min(nw, ne))), ti.max(m, ti.max(ti.max(sw, se), ti.max(nw, ne)))
-    if jagged and most - least > ti.max(most // CONTRAST, LEAST_CONTRAST):
+    if jagged and most - least > ti.max(most >> CONTRAST, LEAST_CONTRAST):
         along_x, along_y = (sw + se) - (nw + ne), (ne + se) - (nw + sw)  # across the steepest change
-        shorter = ti.min(ti.abs(along_x), ti.abs(along_y)) + (sw + se + nw + ne) // SOFT + 2
-        x = ti.math.clamp(256 * along_x // shorter, -REACH, REACH)
-        y = ti.math.clamp(256 * along_y // shorter, -REACH, REACH)
-        near = _both_sides(image, 256 * i, 256 * j, x // 6, y // 6)
-        here = _mixed(near, _both_sides(image, 256 * i, 256 * j, x // 2, y // 2), 128)
+        shorter = ti.min(ti.abs(along_x), ti.abs(along_y)) + ((sw + se + nw + ne) >> SOFT) + 2
+        per = 256.0 / shorter
+        x = ti.cast(ti.math.clamp(along_x * per, -REACH, REACH), ti.i32)
+        y = ti.cast(ti.math.clamp(along_y * per, -REACH, REACH), ti.i32)
+        near = _both_sides(image, i << 8, j << 8, x >> 3, y >> 3)
+        here = _mixed(near, _both_sides(image, i << 8, j << 8, x >> 1, y >> 1), 128)
         if _brightness(here) < least or _brightness(here) > most:
             here = near
     return here

@@ -18,6 +18,7 @@ _BIAS = 4.0  # how many radii an occluder must stand above a particle: neighbour
 _TAPS = 3  # half-width, in cells, of the window over which a particle's shadow is averaged
 _BLUR = 3  # half-width, in cells, of the filters that soften the outline
 _MAX_SAMPLES = 200_000  # on triangles of coarse meshes; of glossy ones that are fine, the vertices sample them
+_TYPICAL = 1000  # triangles by which those of a mesh are judged
 _FINE = 1 / 15  # of a mesh's size: its typical edge, at most, if it is fine
 
 Grid: TypeAlias = ti.types.ndarray(dtype=ti.f32, ndim=2)
@@ -89,8 +90,10 @@ def _fine(surface: Surface) -> bool:
 
 
 def edge_length(surface: Surface) -> float:
-    """Length of a typical edge of a mesh [m]."""
-    return float(np.sqrt(2.0 * _areas(surface).mean()))
+    """Length of a typical edge of a mesh [m], by some of its triangles."""
+    faces = surface.faces[:: max(1, len(surface.faces) // _TYPICAL)]
+    a, b, c = (surface.vertices[faces[:, k]] for k in range(3))
+    return float(np.sqrt(np.linalg.norm(np.cross(b - a, c - a), axis=1).mean()))
 
 
 def _areas(surface: Surface) -> np.ndarray:

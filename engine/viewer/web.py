@@ -5,7 +5,6 @@ The page is served to this computer only. Any number of tabs see the same simula
 
 import contextlib
 import queue
-import signal
 import threading
 import time
 import warnings
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pliant.errors import PliantError
+from pliant.processes import asked_to_end
 from pliant.progress import say
 from pliant.render.coloring import label
 from pliant.render.picture import Bar
@@ -64,7 +64,7 @@ def serve(
         files = Folder(folder or Path("out") / "view" / name, {"scene": scene, "settings": settings, "state": state})
         view = WebView(remote, name, files, port)
         stack.callback(view.close)
-        stack.enter_context(_ending(view.end))
+        stack.enter_context(asked_to_end(lambda _: view.end()))
         if port not in (0, view.port):
             say(f"Port {port} is taken, so the page is at the next one that is free.")
         say(f"{view.name} is at {view.address} (Ctrl-C ends it)")
@@ -81,21 +81,6 @@ def load_viser() -> Any:
         raise PliantError('a view in the browser needs viser: pip install "pliant[web]".') from error
     warnings.filterwarnings("ignore", "Queued a .* on a closed connection")  # visitors may leave at any time
     return viser
-
-
-@contextlib.contextmanager
-def _ending(end: Callable[[], Any]) -> Iterator[None]:
-    """Ctrl-C, SIGTERM and a closed terminal ask for an end. Signals reach the main thread only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, lambda *_: end()) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ it. The simulation runs in a process of its own (`Remote`), so nothing here wait
 
 import contextlib
 import copy
-import signal
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import taichi as ti
 from pliant import backend
 from pliant.errors import PliantError
 from pliant.io.png import write_png
+from pliant.processes import asked_to_end
 from pliant.render.camera import Camera
 from pliant.render.coloring import label
 from pliant.render.overlay import overlay
@@ -71,24 +71,12 @@ def view(scene: str, settings: list[str], folder: Path, size: tuple[int, int] = 
         if not playing:
             remote.send("pause")
         facts = {"scene": scene, "settings": settings, "state": state}
-        with _ending() as wish:
+        wish: list[int] = []
+        with asked_to_end(wish.append):
             Window(remote, Folder(folder, facts), size, scale, report).run(wish)
             return wish[0] if wish else 0
     finally:
         remote.close()
-
-
-@contextlib.contextmanager
-def _ending() -> Iterator[list[int]]:
-    """Ctrl-C, SIGTERM and a closed terminal ask for an end after the picture under way: their numbers, as they come."""
-    wish: list[int] = []
-    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, lambda n, _: wish.append(n)) for number in numbers}
-    try:
-        yield wish
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class Window:
