@@ -11,7 +11,7 @@ from taichi.lang.misc import is_arch_supported
 from pliant.errors import PliantError
 from pliant.render import Camera, Lines, Picture, Points, Surface, box_edges
 from pliant.render.raster import Raster
-from pliant.render.raster_kernels import EMPTY
+from pliant.render.raster_tiles import EMPTY
 
 WIDTH, HEIGHT = 200, 120
 RED, GREEN, BLUE = (0.9, 0.05, 0.05), (0.05, 0.8, 0.05), (0.05, 0.1, 0.9)

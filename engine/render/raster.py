@@ -19,6 +19,7 @@ from pliant.render.mesh import corner_normals
 from pliant.render.picture import Picture, Surface
 from pliant.render.raster_finish import STRIP, draw_lines, finish
 from pliant.render.raster_shade import paint_sky, shade
+from pliant.render.raster_tiles import EMPTY, draw
 from pliant.render.shadow import ShadowMap, shaded, shadow_map
 
 _REFERENCE = 1280 * 720  # pixels of the picture for which line widths are given
@@ -67,7 +68,7 @@ class Raster:
         if min(width, height) < 1:
             raise PliantError(f"a picture needs a positive size, got {width} x {height}.")
         self.width, self.height = int(width), int(height)
-        self._keys = np.full((self.width, self.height), kernels.EMPTY, np.int64)
+        self._keys = np.full((self.width, self.height), EMPTY, np.int64)
         self._colors = np.zeros((self.width, self.height), np.uint32)
         self._lines = np.zeros((self.width, self.height), np.int32)
         self._image = np.zeros((self.width, self.height, 3), np.uint8)
@@ -141,7 +142,7 @@ class Raster:
         i, j = int(px), self.height - 1 - int(py)
         low, high = (max(i - _SEARCH, 0), max(j - _SEARCH, 0)), (i + _SEARCH + 1, j + _SEARCH + 1)
         around = self._keys[low[0] : max(high[0], 0), low[1] : max(high[1], 0)]
-        found = np.argwhere(around != kernels.EMPTY) + low
+        found = np.argwhere(around != EMPTY) + low
         if not len(found):
             return None
         a, b = found[np.argmin(((found - (i, j)) ** 2).sum(axis=1))]
@@ -261,7 +262,7 @@ class Raster:
         total = kernels.count(things, pool["turn"], pool["boxes"], self._tiles, self._starts, self._rows)
         lists = self._array("lists", total, kind=np.int32)
         kernels.sort(things, pool["turn"], pool["boxes"], self._tiles, self._starts, self._rows, self._used, lists)
-        kernels.draw(
+        draw(
             int(fresh), spheres, *tiles, self._starts, lists, pool["boxes"], pool["centres"], pool["corners"],
             pool["placed"], scale, near, self._keys, self._farthest,
         )  # fmt: skip

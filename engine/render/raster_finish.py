@@ -5,7 +5,8 @@ from typing import TypeAlias
 import taichi as ti
 
 from pliant.backend import ROUNDS
-from pliant.render.raster_kernels import Ints, Keys, Reals, key_depth, local, squared
+from pliant.render.raster_kernels import Ints, Reals, local
+from pliant.render.raster_tiles import Keys, key_depth, squared
 from pliant.render.shadow import Rows
 
 HIDING = 1.001  # times its depth: how far a line may be behind what it is drawn on

@@ -6,7 +6,8 @@ from pliant.backend import ROUNDS
 from pliant.render.backdrop import Image, behind
 from pliant.render.gloss import wet
 from pliant.render.raster_finish import COLUMNS, JAGGED, STRIP, IntGrid, Pixels, pack
-from pliant.render.raster_kernels import EMPTY, Faces, Fours, Keys, Reals, key_depth
+from pliant.render.raster_kernels import Faces, Fours, Reals
+from pliant.render.raster_tiles import EMPTY, Keys, key_depth
 from pliant.render.shadow import Grid, Rows
 
 SHEEN = 0.10  # of the key light that a dry surface reflects
