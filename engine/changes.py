@@ -2,7 +2,8 @@
 
 A change is a restart with another scene: the state is held, all solvers are made anew of the new parameters, and the
 state is put back. So whatever a parameter decides, from a coefficient to which forces there are, is decided anew, and a
-change to the value that is there already changes not one bit. Only the walls' maps, which take long, are kept.
+change to the value that is there already changes not one bit. Only what takes long and does not depend on what has
+changed is kept: the walls' maps, rest poses, and the factors of bodies that have the same matrix as before.
 """
 
 import dataclasses

@@ -60,9 +60,9 @@ class Simulation:
         for body in scene.bodies:
             self.notes += [f"{body.name}: {sentence}" for sentence in body.shape.warnings()]
         walls = [assembly.build_wall(b, scene.spacing, w) for b in scene.bodies if not b.material.sampled]
-        self._assemble(walls, saved)
+        self._assemble(walls, saved, {})
 
-    def _assemble(self, walls: list[Wall], saved: Checkpoint | None) -> None:
+    def _assemble(self, walls: list[Wall], saved: Checkpoint | None, kept: dict[str, list]) -> None:
         """Makes the particles and what moves them, at the start or as they were when the state was saved."""
         scene, settings = self.scene, self.scene.settings
         w = smoothing(settings.smoothing)
@@ -76,7 +76,7 @@ class Simulation:
             Walls(particles, walls, scene.spacing, wall_profile(w), [m.roughness for m in materials]),
             scene.spacing, np.asarray(settings.gravity, dtype=float), materials,
             tuple(filling.body.name for filling in self.fillings),
-            tuple(scene.spacing_of(filling.body) for filling in self.fillings),
+            tuple(scene.spacing_of(filling.body) for filling in self.fillings), kept=kept,
         )  # fmt: skip
         self._ranges = self._count()
         if saved is None:
@@ -137,7 +137,7 @@ class Simulation:
         for wall in walls:
             material = next(b.material for b in self.scene.bodies if b.name == wall.name)
             wall.friction, wall.no_slip = material.friction, bool(material.no_slip)
-        self._assemble(walls, saved)
+        self._assemble(walls, saved, self.world.kept)
         for grip in self.grips:
             grip.bind(self.world, self.scene.settings, self.elasticity)
         self._step.forces[:0] = self.grips
@@ -155,7 +155,7 @@ class Simulation:
         particles.set("x", np.concatenate([f.x for f in self.fillings]))
         particles.set("v", np.repeat([np.asarray(f.body.velocity, dtype=float) for f in self.fillings], sizes, axis=0))
         particles.set("V", volume)
-        particles.set("m", volume * density)
+        particles.set("m", particles.numpy("V") * density)  # as `changes.weighed` has it, to the last bit
         particles.set("mobility", np.where(fixed, 0.0, 1.0 / density))
         particles.set("body", np.repeat(np.arange(len(sizes)), sizes))
         particles.set("id", np.arange(particles.n))

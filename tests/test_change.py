@@ -5,15 +5,18 @@ import pytest
 
 import pliant as pl
 from pliant.errors import PliantError, SceneError
+from pliant.solvers.elasticity import base, split
+from pliant.solvers.linear import cholesky
 
 
 def tank(**settings):
-    """Water, a jelly cube and sand side by side."""
+    """Water, a jelly cube and sand side by side, and a ball above them."""
     scene = pl.Scene(particle_radius=0.025, **settings)
     scene.add(pl.Box(size=(1.2, 0.8, 0.4), center=(0.6, 0.4, 0.2)), pl.Boundary(inside_out=True), name="tank")
     scene.add(pl.Box(size=(0.3, 0.3, 0.4), center=(0.15, 0.15, 0.2)), pl.Fluid(), name="water")
     scene.add(pl.Box(size=(0.2, 0.2, 0.2), center=(0.6, 0.3, 0.2)), pl.Elastic(young=1e5), name="cube")
     scene.add(pl.Box(size=(0.2, 0.2, 0.4), center=(1.05, 0.1, 0.2)), pl.Granular(), name="sand")
+    scene.add(pl.Sphere(radius=0.12, center=(0.6, 0.6, 0.2)), pl.Elastic(young=3e5), name="ball")
     return scene
 
 
@@ -25,7 +28,7 @@ def moved(steps=5, **settings):
 
 
 def state(sim):
-    return np.concatenate([sim[name].x for name in ("water", "cube", "sand")])
+    return np.concatenate([sim[name].x for name in ("water", "cube", "sand", "ball")])
 
 
 def test_a_change_to_the_value_that_is_there_changes_no_bit():
@@ -81,6 +84,24 @@ def test_a_stiffness_is_that_of_a_scene_built_with_it():
         sim.run(0.05)
     np.testing.assert_allclose(changed["beam"].x, built["beam"].x, atol=1e-5)
     assert changed["beam"].x[:, 1].min() < beam(1e6)["beam"].x[:, 1].min() - 1e-3
+
+
+def test_what_takes_long_is_made_again_only_where_it_changes(monkeypatch):
+    """Rest poses last; of two bodies, only the one that gets another stiffness is factorised anew."""
+    sim = moved()
+    factorised = []
+    monkeypatch.setattr(split, "factorise", lambda *args: factorised.append(len(args[1])) or cholesky.factorise(*args))
+    monkeypatch.setattr(base, "rest_pose", lambda *args: pytest.fail("a rest pose was made anew"))
+    sim.change(gravity=(0.0, -1.0, 0.0))
+    sim.change("water", density=900.0)
+    sim.step()
+    assert not factorised
+    sim.change("ball", young=1e5)
+    sim.step()
+    assert factorised == [len(sim["ball"])]
+    sim.change("cube", density=500.0)
+    sim.step()
+    assert factorised == [len(sim["ball"]), len(sim["cube"])]
 
 
 def test_forces_come_and_go():

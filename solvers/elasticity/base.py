@@ -236,9 +236,9 @@ class Elasticity(Force):
 
     def _rest_poses(self, ids: list[np.ndarray], rest: np.ndarray, V: np.ndarray) -> list[Rest]:
         """Rest poses, and the density ratios that belong to them. Of bodies that are one shape in several places only
-        the first is worked out."""
+        the first is worked out, and that once."""
         w, p = self.world, self.world.particles
-        made: list[tuple[int | None, Rest, np.ndarray, np.ndarray]] = []
+        made: list[tuple[int | None, Rest, np.ndarray, np.ndarray]] = w.kept.setdefault("rest poses", [])
         rests, density, edge = [], np.zeros(p.n), np.zeros(p.n)
         for b, mine in zip(self.solids, ids, strict=True):
             X, nearest = rest[mine], w.materials[b].neighbours

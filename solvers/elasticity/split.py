@@ -144,21 +144,32 @@ class SplitSolver(Elasticity):
         return found
 
     def _factors(self, shares: list[Share]) -> list[tuple[Factor | Iterative, Share]]:
-        factors: list[tuple[Factor | Iterative, Share]] = []
+        """What solves for each share: what was made for an equal one before, or a new one."""
+        known, hold = self.world.kept.get("factors", []), not self.settings.explicit_control
+        todo, factors = [], []
         for share in shares:
-            n = len(share.free)
             c = bound(share.law) if self.volume == "bounded" else 1.0
-            matrix = share.matrix(self.dt, c, not self.settings.explicit_control)
-            if not self._is_direct(n):
-                factors.append((Iterative(matrix), share))
-                continue
-            if n > LARGE:
-                console.print(f"Factorising the matrix of {n:,} elastic particles ...")
-            factor = factorise(matrix, share.rest.X[share.free])
-            if n > LARGE:
-                console.print(f"  {factor.seconds:.1f} s, {factor.bytes / 2**20:.0f} MiB, {factor.method}")
+            asked = self.dt, c, hold, self.settings.solver
+            factor = next((f for a, s, f in known if a == asked and s.admits(share, SAME * self.world.spacing)), None)
+            todo.append((asked, share, factor))
+        self.world.kept["factors"] = known = [one for one in todo if one[2] is not None]  # others can be forgotten
+        for asked, share, factor in todo:
+            if factor is None:
+                factor = self._factor(share, share.matrix(*asked[:3]))
+                known.append((asked, share, factor))
             factors.append((factor, share))
         return factors
+
+    def _factor(self, share: Share, matrix: sp.csr_matrix) -> Factor | Iterative:
+        n = len(share.free)
+        if not self._is_direct(n):
+            return Iterative(matrix)
+        if n > LARGE:
+            console.print(f"Factorising the matrix of {n:,} elastic particles ...")
+        factor = factorise(matrix, share.rest.X[share.free])
+        if n > LARGE:
+            console.print(f"  {factor.seconds:.1f} s, {factor.bytes / 2**20:.0f} MiB, {factor.method}")
+        return factor
 
     def _is_direct(self, n: int) -> bool:
         """Whether to factorise the matrix of n particles."""
