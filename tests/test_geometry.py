@@ -254,6 +254,21 @@ def test_files_are_read_and_placed(tmp_path, ending):
     assert len(mesh.outline()) == 12
 
 
+def test_a_round_mesh_is_outlined_by_its_sections():
+    """A ball of radius 1 by circles around its middle and at some heights, of lengths 2 pi sqrt(1 - h^2)."""
+    trimesh = pytest.importorskip("trimesh")
+    ball = trimesh.creation.icosphere(subdivisions=4)
+    lines = Mesh((np.asarray(ball.vertices), np.asarray(ball.faces))).outline()
+    length = np.linalg.norm(lines[:, 1] - lines[:, 0], axis=1)
+    assert (length > 0).all()
+    for axis, heights in enumerate(((0.0,), (-0.5, 0.0, 0.5), (0.0,))):
+        for height in heights:
+            here = (np.abs(lines[:, :, axis] - height) < 1e-9).all(axis=1)
+            assert length[here].sum() == pytest.approx(2 * np.pi * np.sqrt(1 - height**2), rel=2e-3)
+            lines, length = lines[~here], length[~here]
+    assert not len(lines)
+
+
 def test_polygons_in_files_and_arrays(tmp_path):
     corners = cube()[0]
     quads = [(0, 4, 6, 2), (1, 3, 7, 5), (0, 1, 5, 4), (2, 6, 7, 3), (0, 2, 3, 1), (4, 5, 7, 6)]

@@ -160,3 +160,17 @@ def visible(segments: Array, signed_distance: Callable[[Any], Array]) -> Array:
     pieces = np.stack([nodes[:, :-1], nodes[:, 1:]], axis=2)
     whole = on.all(axis=1)
     return np.concatenate([segments[whole], pieces[~whole][(on[:, :-1] & on[:, 1:])[~whole]]])
+
+
+def sections(vertices: Array, faces: NDArray[np.int64], axis: int, place: float) -> Array:
+    """(m, 2, 3) lines where triangles meet the plane across an axis [m]."""
+    height = vertices[:, axis] - place
+    above = height[faces] >= 0.0
+    crossed = above.any(axis=1) & ~above.all(axis=1)
+    cut, above = faces[crossed], above[crossed]
+    alone = np.argmax(above == (above.sum(axis=1) == 1)[:, None], axis=1)
+    turned = np.take_along_axis(cut, (alone[:, None] + [0, 1, 2]) % 3, axis=1)  # first the corner on a side of its own
+    first, others = turned[:, :1], turned[:, 1:]
+    share = (height[first] / (height[first] - height[others]))[..., None]
+    lines = vertices[first] + share * (vertices[others] - vertices[first])
+    return lines[(lines[:, 0] != lines[:, 1]).any(axis=1)]

@@ -161,7 +161,7 @@ class Mesh(Shape):
         return self.surface.volume
 
     def outline(self) -> Array:
-        return self.surface.feature_edges()
+        return self.surface.outline()
 
     def triangles(self) -> tuple[Array, NDArray[np.int64]]:
         return self.surface.vertices, self.surface.faces

@@ -12,6 +12,7 @@ import igl
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.geometry.drawing import sections
 from pliant.geometry.exposed import exposed, shares
 from pliant.geometry.proxy import simplified
 from pliant.geometry.repair import Repairs, area_vectors, clean, edges, frame, mend
@@ -24,7 +25,9 @@ Integers = NDArray[np.int64]
 
 CHUNK = 200_000  # query points at a time: bounds memory
 SHARP = np.cos(np.radians(30.0))  # an edge whose faces turn by more is drawn
-FEW_EDGES, MOST_EDGES = 24, 20_000  # of a drawing
+FLAT = np.cos(np.radians(0.5))  # faces that turn by less lie in one plane
+SECTIONS = ((0.5,), (0.25, 0.5, 0.75), (0.5,))  # where a drawing shows them, across x, y and z, in shares of the size
+MOST_EDGES = 20_000  # of a drawing
 OVERLAP = 1e-3  # part of the area that may lie inside another shell before the signed volume is not trusted
 WORTHWHILE = 200_000  # triangles: a smaller surface answers quickly enough by itself
 
@@ -171,21 +174,32 @@ class Surface:
 
         return sample_triangles(self, spacing, None, seed)
 
-    def sharp_edges(self) -> tuple[Integers, Array]:
-        """(m, 2) vertices of the edges that are open or where faces turn by more than 30 degrees, and their normals."""
-        pairs, inverse, net = self._edges
+    @cached_property
+    def _turns(self) -> tuple[Integers, Array, Array]:
+        """Of each edge its faces (m, 2), the cosine of the angle by which they turn there, -1 where it is open or no two
+        faces agree on it, and the sum of their normals (m, 3)."""
+        _, inverse, net = self._edges
         order = np.argsort(inverse, kind="stable")
         count = np.bincount(inverse)
         start = np.cumsum(count) - count
-        faces = order // 3
+        faces = order[start[:, None] + np.minimum(count - 1, [[0], [1]]).T] // 3
         unit = self._normals / np.maximum(np.linalg.norm(self._normals, axis=1), 1e-300)[:, None]
-        first, second = faces[start], faces[start + np.minimum(1, count - 1)]
-        sharp = (count != 2) | (net != 0) | (np.einsum("ij,ij->i", unit[first], unit[second]) < SHARP)
-        return pairs[sharp], (unit[first] + unit[second])[sharp]
+        cosine = np.einsum("ij,ij->i", unit[faces[:, 0]], unit[faces[:, 1]])
+        return faces, np.where((count != 2) | (net != 0), -1.0, cosine), unit[faces].sum(axis=1)
 
-    def feature_edges(self) -> Array:
-        """(m, 2, 3) open or sharp edges; all edges if there are few of those, thinned to a drawable number."""
-        pairs, chosen = self._edges[0], self.sharp_edges()[0]
-        if len(chosen) < min(FEW_EDGES, len(pairs) // 2):
-            chosen = pairs
-        return self.vertices[chosen[:: 1 + len(chosen) // MOST_EDGES]]
+    def sharp_edges(self) -> tuple[Integers, Array]:
+        """(m, 2) vertices of the edges that are open or where faces turn by more than 30 degrees, and their normals."""
+        _, cosine, normals = self._turns
+        return self._edges[0][cosine < SHARP], normals[cosine < SHARP]
+
+    def outline(self) -> Array:
+        """(m, 2, 3) lines that show its shape, thinned to a drawable number: open or sharp edges, and where curved parts
+        meet planes through its middle and at some heights."""
+        faces, cosine, _ = self._turns
+        curved = np.zeros(len(self.faces), dtype=bool)
+        curved[faces[(cosine >= SHARP) & (cosine < FLAT)]] = True
+        low, high = self.vertices.min(axis=0), self.vertices.max(axis=0)
+        cuts = [sections(self.vertices, self.faces[curved], axis, low[axis] + share * (high - low)[axis])
+                for axis, shares in enumerate(SECTIONS) for share in shares]  # fmt: skip
+        lines = np.concatenate([self.vertices[self.sharp_edges()[0]], *cuts])
+        return lines[:: 1 + len(lines) // MOST_EDGES]
