@@ -280,8 +280,7 @@ def test_stirred_water_turns_and_keeps_its_volume():
     at_release = turn(sim)
     run(sim, 0.6)
     assert turn(sim) < 0.85 * at_release  # nothing drives it any more
-    height = np.sort(sim["pool"].x[:, 1])[-len(sim["pool"]) // 20 :].mean()
-    assert height == pytest.approx(0.24, abs=0.05)
+    assert sim["pool"].x[:, 1].mean() == pytest.approx(0.12, rel=0.08)  # it still sways, but has not swollen
 
 
 def test_a_resting_hand_does_not_stir_and_far_particles_feel_nothing():
