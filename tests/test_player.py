@@ -1,10 +1,13 @@
 """The player: what a view tells it, and what it tells a view. In this process, so that states can be compared."""
 
+import time
+
 import numpy as np
 import pytest
 
 from pliant.viewer.messages import COMMANDS, Moment, Notice, Opened
 from pliant.viewer.player import Player
+from pliant.viewer.remote import Remote
 
 SCENE = """
 import pliant as pl
@@ -271,3 +274,30 @@ def test_options_and_wrong_commands(scene):
         (True, False, False), (False, True, False), (False, False, True)]  # fmt: skip
     _, told = start(scene, "younk=4e4")
     assert "did you mean 'young'" in told.errors[0]
+
+
+def test_a_player_that_dies_is_told_of_and_started_again_by_a_reset(scene):
+    remote = Remote(scene, [])
+    try:
+        remote.send("show", "pressure")
+        heard_by(remote, lambda m: isinstance(m, Moment) and m.figures.step > 0)
+        remote.process.kill()
+        failure = heard_by(remote, lambda m: isinstance(m, Notice) and m.kind == "failure")
+        assert "has ended (exit status -9)" in failure.text and not remote.alive
+        remote.send("step")  # nobody is there to hear it
+        remote.send("reset")
+        heard_by(remote, lambda m: isinstance(m, Opened))
+        moment = heard_by(remote, lambda m: isinstance(m, Moment) and m.figures.step > 0)
+        assert all(list(cloud.fields) == ["pressure"] for cloud in moment.snapshot.clouds.values())
+    finally:
+        remote.close()
+    assert not remote.alive
+
+
+def heard_by(remote, wanted, patience=60.0):
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        found = [message for message in remote.wait(1.0) if wanted(message)]
+        if found:
+            return found[0]
+    raise AssertionError("it was not heard of")

@@ -85,6 +85,8 @@ def test_history_keeps_even_samples_and_starts_anew_after_a_reset():
     past.add(figures(1000, 0.02), 30.0, 1e4)
     past.add(figures(1000, 0.03), 30.0, 1.1e4)
     assert past.series["Density error"][-1] == 2.0, "a simulation that stands still adds nothing"
+    past.add(figures(1, 0.01), 30.0, 1.9e4)
+    assert not past.series["Step"], "the first step compiles, and would dwarf all others"
     past.add(figures(3, 0.01), 30.0, 2e4)
     assert [len(series) for series in past.series.values()] == [1] * len(PLOTS)
     assert past.series["Step"][0] == pytest.approx(34.5) and past.series["Iterations"][0] == 14

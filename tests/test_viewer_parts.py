@@ -160,11 +160,13 @@ def test_what_is_meant_for_a_panel_moves_nothing(hand):
 
 @pytest.mark.parametrize("key", [ti.ui.CTRL, "g"])
 def test_grabbing_holds_drags_and_lets_go(hand, key):
+    n, point = hand.steering.navigator, hand.found[1]
+    hand.at = Pointer(*n.pixel(point, *SIZE))
+    seen = np.array([hand.at.x, hand.at.y])
     assert not changed(hand, lambda: hand.drag(ti.ui.LMB, key))
     assert [command[0] for command in hand.sent] == ["grab", "drag", "release"]
-    assert hand.sent[0][1:] == ("cube", (1.0, 0.5, 0.5))
-    there = np.subtract(hand.sent[1][1], (1.0, 0.5, 0.5))
-    assert there @ hand.steering.navigator.camera.axes()[0] > 0
+    assert hand.sent[0][1:] == ("cube", tuple(point))
+    np.testing.assert_allclose(n.pixel(np.array(hand.sent[1][1]), *SIZE), seen + (40, 20), atol=1e-6)
 
 
 def test_nothing_is_grabbed_where_there_is_nothing(hand):

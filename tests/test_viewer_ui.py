@@ -895,7 +895,7 @@ def test_help_can_be_closed():
 
 def test_the_help_names_every_key_once():
     keys = [key for key, _ in KEYS]
-    wanted = {"Space", ". or +", "R", "F", "1 to 7", "W A S D Q E", "C", "V", "P", "K", "L", "Tab", "H", "Esc"}
+    wanted = {"Space", ". + N", "R", "F", "1 to 7", "W A S D Q E", "C", "V", "P", "K", "L", "Tab", "H", "Esc"}
     wanted |= {"Left drag", "Middle drag", "Shift Left drag", "Right drag", "Wheel", "Ctrl Left drag", "G held"}
     assert wanted <= set(keys) and len(set(keys)) == len(keys)
 

@@ -17,7 +17,7 @@ from pliant.skins import SUFFIX
 from pliant.stage import Stage, StageBody
 from pliant.surfacing import NORMAL, reconstruct
 from pliant.viewer.messages import Moment, Opened
-from pliant.viewer.state import ViewState
+from pliant.viewer.state import OWN, ViewState
 
 SHRINK = 0.03  # share of its excess by which an automatic range shrinks with each moment; it grows at once
 AXES = "xyz"
@@ -100,7 +100,7 @@ class Drawing:
             name, cloud = body.name, snapshot.clouds.get(body.name)
             if cloud is None or name.removesuffix(GRAINS) in state.hidden or name in state.hidden:
                 continue
-            map_name = body.colors if state.colors == "own" else state.colors
+            map_name = body.colors if state.colors == OWN else state.colors
             if name + GRAINS in snapshot.clouds and state.grains:
                 continue
             if body.grains and not state.grains:

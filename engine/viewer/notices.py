@@ -9,14 +9,14 @@ from pliant.viewer.ui import MARGIN, Ui
 
 STAYS, FADES = 6.0, 0.8  # [s] that an info is shown, and that it takes to vanish at the end
 WIDEST, WIDEST_FAILURE, HELP_WIDTH, BAR_WIDTH = 400.0, 560.0, 640.0, 310.0
-KEY_COLUMN, FIRST_COLUMN = 150.0, 66.0  # widths of the keys in the help, on the right and on the left
+KEY_COLUMN, FIRST_COLUMN = 150.0, 74.0  # widths of the keys in the help, on the right and on the left
 FIRST_SHARE = 0.43  # of the width, for the left column
 PATIENCE = 0.3  # [s] that something takes before it is shown
 
 # Everything that the keyboard and the mouse do in a view.
 KEYS = (
     ("Space", "play or pause"),
-    (". + or N", "one step"),
+    (". + N", "one step"),
     ("R", "reset"),
     ("C", "next field that colours"),
     ("P", "screenshot"),

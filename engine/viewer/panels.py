@@ -8,7 +8,7 @@ from pliant.render.coloring import label
 from pliant.render.colors import COLOR_MAPS
 from pliant.viewer.messages import Knob, Moment, Opened
 from pliant.viewer.notices import Extras, Messages, draw_bar, draw_busy, draw_failure, draw_help, draw_hint
-from pliant.viewer.state import AXES, LIMITS, ViewState
+from pliant.viewer.state import AXES, LIMITS, OWN, ViewState
 from pliant.viewer.statistics import STATISTICS, Statistics, count
 from pliant.viewer.ui import MARGIN, Ui
 
@@ -16,7 +16,6 @@ SIDE, NARROW_SIDE = 250.0, 222.0  # width of the panels at the sides, and in sma
 LEAST_MIDDLE = 600.0  # between them, for the statistics to stand there; else they take the whole width
 WIDEST_STATISTICS = 1000.0
 VIEWS = ("front", "back", "left", "right", "top", "bottom", "iso")  # fixed views, keys 1 to 7
-OWN = "own"  # colour map: each body's
 SCENE = ""  # owner of the scene's knobs
 WIDER = 0.5  # how much further than the values the sliders of the colours' range go, in spans of these
 LABELS = {"young": "Young's modulus", "poisson": "Poisson's ratio"}

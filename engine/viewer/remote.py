@@ -15,22 +15,30 @@ PATIENCE = 0.5  # [s] that a player without work waits for a command before it l
 NICENESS = 3  # of the player: the window gets a core when it needs one
 GRACE = 3.0  # [s] for the step under way, before a player that is to end is ended
 NEXT = "next"  # what a view says when it has taken a moment: it wants another
+LASTING = ("limit", "show")  # commands that say how things are to be from now on
 
 Message = Opened | Moment | Notice
 
 
 class Remote:
-    """Starts the player at once: see `Player`. No method blocks, but `wait` and `close`."""
+    """Starts the player at once: see `Player`. No method blocks, but `wait` and `close`. A player that has died is started
+    again by a reset."""
 
     def __init__(self, scene: str, settings: list[str], state: str | None = None):
-        self.process, self._connection = start_apart(_play, scene, settings, state)
+        self._given = scene, settings, state
         self._news: list[Message] = []
         self._lock, self._arrived = threading.Lock(), threading.Event()
-        self._closing = False
-        self._outbox: list[tuple] = []
         self._more = threading.Event()
+        self._wishes: dict[str, tuple] = {}  # commands that a new player is to hear of as well
+        self._closing = False
+        self._start()
+
+    def _start(self) -> None:
+        self.process, self._connection = start_apart(_play, *self._given)
+        self._outbox = list(self._wishes.values())
         for work in (self._listen, self._speak):
-            threading.Thread(target=work, daemon=True).start()
+            threading.Thread(target=work, args=(self.process, self._connection), daemon=True).start()
+        self._more.set()
 
     @property
     def alive(self) -> bool:
@@ -39,7 +47,12 @@ class Remote:
     def send(self, name: str, *args: Any) -> None:
         """A command of `COMMANDS`."""
         with self._lock:
-            self._outbox.append((name, *args))
+            if name in LASTING:
+                self._wishes[name] = (name, *args)
+            if name == "reset" and not self.alive:
+                self._start()
+            else:
+                self._outbox.append((name, *args))
         self._more.set()
 
     def receive(self) -> list[Message]:
@@ -69,16 +82,17 @@ class Remote:
             self.process.join()
         self._more.set()
 
-    def _listen(self) -> None:
+    def _listen(self, process: Any, connection: Connection) -> None:
         while True:
             try:
-                self._keep(self._connection.recv())
+                self._keep(connection.recv())
             except (EOFError, OSError):
                 break
-        self.process.join()
+        process.join()
         if not self._closing:
-            self._keep(Notice("failure", "the process of the simulation has ended (exit status "
-                              f"{self.process.exitcode}); if memory ran out, larger particles help."))  # fmt: skip
+            self._keep(Notice("busy", ""))
+            self._keep(Notice("failure", f"the process of the simulation has ended (exit status {process.exitcode}); if "
+                              "memory ran out, larger particles help."))  # fmt: skip
 
     def _keep(self, message: Message) -> None:
         with self._lock:
@@ -90,19 +104,19 @@ class Remote:
             self._news.append(message)
             self._arrived.set()
 
-    def _speak(self) -> None:
-        while True:
-            self._more.wait()
+    def _speak(self, process: Any, connection: Connection) -> None:
+        while process.is_alive():
+            self._more.wait(PATIENCE)
             with self._lock:
+                if process is not self.process:
+                    return
                 todo, self._outbox = self._outbox, []
                 self._more.clear()
             try:
                 for command in todo:
-                    self._connection.send(command)
+                    connection.send(command)
             except (OSError, ValueError):
                 return  # it has died, which the other thread tells
-            if self._closing and not self.process.is_alive():
-                return
 
 
 def _play(connection: Connection, scene: str, settings: list[str], state: str | None) -> None:

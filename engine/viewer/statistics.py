@@ -19,7 +19,7 @@ LEAST_SHARE = 0.01  # of the time, below which a stage counts among the others
 
 
 class History:
-    """How the numbers of `PLOTS` were lately, oldest first."""
+    """How the numbers of `PLOTS` were lately, oldest first, but for those of the first step, which compiles."""
 
     def __init__(self) -> None:
         self.series: dict[str, deque[float]] = {name: deque(maxlen=SAMPLES) for name in PLOTS}
@@ -30,7 +30,7 @@ class History:
         or the simulation stands still. One that was reset starts anew."""
         if figures.step < self._step:
             self.clear()
-        if now - self._last < EVERY or figures.step == self._step:
+        if now - self._last < EVERY or figures.step == self._step or figures.step <= 1:
             return
         self._last, self._step = now, figures.step
         values = (1e3 * sum(figures.seconds.values()), 100 * figures.density_error,
@@ -71,7 +71,7 @@ class Shown:
             ("Top speed", figure(figures.max_speed, "m/s")),
             ("Particles", count(particles)),
             *([("Grains", count(grains))] if grains else []),
-            ("Window", f"{fps:.0f} fps"),
+            ("Window", f"{fps:.0f} fps" if fps else "idle"),
         )
         iterations = tuple((name, str(n)) for name, n in figures.iterations.items())
         plots = tuple((name, tuple(values)) for name, values in history.items())

@@ -30,6 +30,7 @@ SMALL_BUTTON, SEGMENTS, FACTS = 23.0, 24.0, 15.0
 ITEM_GAP, SWATCH = 2.0, 66.0  # between the items of a list, and what colours take beside their names
 FINE, NOTCH = 0.1, 0.01  # how fast a slider goes when its text is dragged; what a notch of the wheel moves it by
 CYCLE, RUNNER = 1.6, 0.3  # seconds that an endless progress bar takes from end to end, and the share it fills
+TICK = 0.1  # [s] from one place of it to the next: whoever waits for work to be done should not take its time
 POINTS = 120  # of a plot
 TIP_AFTER, TIP_WIDTH = 0.6, 240.0  # seconds until a widget is explained, and how wide that may be
 POPUP, TIP = "list", "tip"  # names of the layers for open lists and explanations
@@ -267,7 +268,7 @@ class Ui(Layers):
         x, y, w = self._place(PROGRESS)
         low, high = 0.0, fraction or 0.0
         if fraction is None:
-            low = (1 + RUNNER) * ((self.now / CYCLE) % 1.0) - RUNNER
+            low = (1 + RUNNER) * ((self.now // TICK * TICK / CYCLE) % 1.0) - RUNNER
             high = low + RUNNER
         self._draw("progress", x, y, w, PROGRESS, text, round(low, 3), round(high, 3), note)
 

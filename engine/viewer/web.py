@@ -25,7 +25,7 @@ from pliant.viewer.remote import Remote
 from pliant.viewer.state import ViewState
 from pliant.viewer.web_camera import ASPECT, Cameras
 from pliant.viewer.web_canvas import Canvas
-from pliant.viewer.web_panel import OWN, Panel
+from pliant.viewer.web_panel import Panel
 
 HOST, PORT = "127.0.0.1", 8080
 PICTURES, NUMBERS = 1 / 20, 1 / 4  # [s] between pictures, and between numbers, at least
@@ -198,7 +198,7 @@ class WebView:
     def _open(self, opened: Opened) -> None:
         first, self.opened = self.opened is None, opened
         if first:
-            self.state = opening_state(opened)
+            self.state.begin(opened.stage.look, opened.fields)
         self.moment = None
         self._knobs = {(knob.owner, knob.name): knob for knob in opened.knobs}
         self._panel.open(opened, self.state, list(self._states))
@@ -329,14 +329,3 @@ class WebView:
             self._note(surfacer.error, True)
             surfacer.error, state.fluid = "", "spheres"
 
-
-def opening_state(opened: Opened) -> ViewState:
-    """What is chosen at first: the scene's own look."""
-    look, state = opened.stage.look, ViewState()
-    if look is not None:
-        state.solid, state.grains, state.fluid, state.colors = look.solid, look.grains, look.fluid, look.colors or OWN
-        if look.color in opened.fields:
-            state.color = look.color
-            if look.low is not None and look.high is not None:
-                state.auto, state.low, state.high = False, look.low, look.high
-    return state

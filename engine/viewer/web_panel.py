@@ -21,9 +21,8 @@ from pliant.render.picture import Bar
 from pliant.stage import Stage
 from pliant.viewer.messages import Figures, Knob, Opened
 from pliant.viewer.navigation import VIEWS
-from pliant.viewer.state import AXES, FLUIDS, LIMITS, SOLIDS, WALLS, ViewState
+from pliant.viewer.state import AXES, FLUIDS, LIMITS, OWN, SOLIDS, WALLS, ViewState
 
-OWN = "own"  # colour map: each body's own
 NOTHING = "none yet"
 STEPS = 100  # of a slider with even steps, at most: the mouse can make them, so that it finds zero
 LOG_STEP = 0.01  # of a slider over powers of ten

@@ -162,15 +162,9 @@ class Window:
             camera = opened.stage.view(0.0, self.size[0] / self.size[1])
             self._steering.navigator = Navigator(camera, opened.stage.bounds)
             self._unframed = True
-        look = opened.stage.look
-        if self.opened is None and look is not None:
-            known = look.color in opened.fields
-            self.state.color = look.color if known else self.state.color
-            self.state.solid, self.state.grains, self.state.fluid = look.solid, look.grains, look.fluid
-            self.state.colors, self.state.shadow, self.state.bar = look.colors or "own", look.shadow > 0, look.bar
-            if known and look.low is not None and look.high is not None:
-                self.state.auto, self.state.low, self.state.high = False, look.low, look.high
-        self.opened, self.moment = opened, None
+        if self.opened is None:
+            self.state.begin(opened.stage.look, opened.fields)
+        self.opened, self.moment, self.drawn = opened, None, None
         if self.navigator is not None:
             self.navigator.bounds = np.asarray(opened.stage.bounds, float)
         self.extras.messages, self.extras.failure = [Notice("info", note) for note in opened.notes], ""
@@ -226,7 +220,7 @@ class Window:
             if key in PRESSED:
                 self._obey(*PRESSED[key])
         if self._unframed and self.moment is not None:
-            self._unframed = False
+            self._unframed = self.drawn is None  # once more when the colour bar is there, too
             self._do_frame()
         moved = self._steering.follow(before, pointer, keys, self._ui.captures, self.size, seconds)
         return bool(keys or heard or commands or moved or self._ui.changed or wheel)
@@ -355,7 +349,7 @@ class Window:
         if recording and self._recorder is not None and self.drawn is not None:
             with self._until_done():
                 self._recorder.add(self._shot())
-        self._count(now)
+        self._count(now, new)
         return True
 
     def _picture(self, wanted: Any) -> None:
@@ -407,10 +401,12 @@ class Window:
             if min(size) >= SMALLEST:
                 self._raster.resize(*size)
 
-    def _count(self, now: float) -> None:
+    def _count(self, now: float, new: bool) -> None:
         if self._ears is None:  # the window is there only once it was shown
             self._ears = Ears()
         self._last_drawn = now
+        if not new:
+            self._frames.clear()  # a window without anything to show is not slow
         self._frames.append((now, time.perf_counter() - now))
         span = self._frames[-1][0] - self._frames[0][0]
         self.extras.fps = (len(self._frames) - 1) / span if span > 0 else 0.0
