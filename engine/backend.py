@@ -65,6 +65,7 @@ def start(backend: str = "cpu") -> None:
                 cpu_block_dim_adaptive=False, default_cpu_block_dim=CHUNK)  # fmt: skip
     _started = backend
     _free_vectors()
+    _tell_places_shortly()
     if backend == "cpu":
         _spread_workers()
 
@@ -80,6 +81,17 @@ def _free_vectors() -> None:
     for kind in (ti.lang.matrix.VectorNdarray, ti.lang.matrix.MatrixNdarray):
         if not hasattr(kind, "__del__"):
             kind.__del__ = ti.lang._ndarray.ScalarNdarray.__del__
+
+
+def _tell_places_shortly() -> None:
+    """Notes file and line of what is compiled, for errors: Taichi also wraps and underlines the source of every single
+    expression, whether it is ever shown or not, which takes a fifth of the time until a kernel is ready."""
+
+    def place(self: Any, node: Any) -> str:
+        line = self.src[node.lineno - 1].strip() if node.lineno <= len(self.src) else ""
+        return f'File "{self.file}", line {node.lineno + self.lineno_offset}, in {self.func.func.__name__}: {line}\n'
+
+    ti.lang.ast.ast_transformer_utils.ASTTransformerContext.get_pos_info = place
 
 
 def _spread_workers() -> None:

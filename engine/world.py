@@ -23,7 +23,7 @@ class World:
     names: tuple[str, ...]  # of these bodies
     spacings: tuple[float, ...]  # distances of their particles at rest [m]
     time: float = 0.0  # [s]
-    kept: dict[str, list] = dataclasses.field(default_factory=dict)  # what takes long and outlasts a change of parameters
+    kept: dict[str, list] = dataclasses.field(default_factory=dict)  # takes long to make, outlasts changed parameters
 
     def replace_material(self, body: int, material: Any) -> None:
         """Gives one body another material."""

@@ -176,8 +176,8 @@ class Surface:
 
     @cached_property
     def _turns(self) -> tuple[Integers, Array, Array]:
-        """Of each edge its faces (m, 2), the cosine of the angle by which they turn there, -1 where it is open or no two
-        faces agree on it, and the sum of their normals (m, 3)."""
+        """Of each edge its faces (m, 2), the cosine of the angle by which they turn there (-1 where it is open, or no
+        two faces agree on it), and the sum of their normals (m, 3)."""
         _, inverse, net = self._edges
         order = np.argsort(inverse, kind="stable")
         count = np.bincount(inverse)
@@ -193,8 +193,8 @@ class Surface:
         return self._edges[0][cosine < SHARP], normals[cosine < SHARP]
 
     def outline(self) -> Array:
-        """(m, 2, 3) lines that show its shape, thinned to a drawable number: open or sharp edges, and where curved parts
-        meet planes through its middle and at some heights."""
+        """(m, 2, 3) lines that show its shape, thinned to a drawable number: open or sharp edges, and where curved
+        parts meet planes through its middle and at some heights."""
         faces, cosine, _ = self._turns
         curved = np.zeros(len(self.faces), dtype=bool)
         curved[faces[(cosine >= SHARP) & (cosine < FLAT)]] = True

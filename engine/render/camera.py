@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
 
 from pliant.options import Options, param, positive
 
@@ -152,6 +151,8 @@ class CameraPath(Options):
         rows = np.array([[*c.position, *c.target, *c.up, c.fov] for _, c in self.keys], float)
         row = rows[0]
         if len(times) > 1:
+            from scipy.interpolate import PchipInterpolator  # takes a third of the time to import pliant
+
             row = PchipInterpolator(times, rows)(np.clip(time, times[0], times[-1]))
         position, target, up = (tuple(map(float, part)) for part in np.split(row[:9], 3))
         return Camera(position, target, up, float(row[9]))

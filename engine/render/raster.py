@@ -71,7 +71,7 @@ class Raster:
         self._keys = np.full((self.width, self.height), EMPTY, np.int64)
         self._colors = np.zeros((self.width, self.height), np.uint32)
         self._lines = np.zeros((self.width, self.height), np.int32)
-        self._image = np.zeros((self.width, self.height, 3), np.uint8)
+        self._image = np.zeros((self.width, self.height), "<u4")
         columns, strips = (-(-n // STRIP) for n in self._keys.shape)
         self._sky = np.zeros((columns + 1, strips + 1, 3), np.float32)
         self._strips = np.zeros((self.width, strips), np.int32)
@@ -119,7 +119,8 @@ class Raster:
         self._draw_lines(picture, view, scale, near)
 
     def image(self, panels: np.ndarray | None = None) -> np.ndarray:
-        """What was drawn as (width, height, 3) uint8, columns first and bottom up; good until the next call.
+        """What was drawn as (width, height) uint32, columns first and bottom up: red, green, blue and 255, a byte each
+        from the lowest on. Good until the next call.
 
         `panels` (height, width, 4) uint8, first row on top, with straight alpha, are put over it.
         """
@@ -133,7 +134,8 @@ class Raster:
         """What was drawn as (height, width, 3) uint8, first row on top, without panels: for files."""
         columns = np.empty_like(self._image)
         finish(self._colors, self._strips, self._lines, self._line_colors, _NO_PANELS, 0, columns)
-        return np.ascontiguousarray(columns[:, ::-1].transpose(1, 0, 2))
+        bytes_of = columns.view(np.uint8).reshape(self.width, self.height, 4)
+        return np.ascontiguousarray(bytes_of[:, ::-1, :3].transpose(1, 0, 2))
 
     def pick(self, px: int, py: int) -> Hit | None:
         """What is seen at a pixel, counted from the left and from the top, or else at the next one within 4 pixels."""

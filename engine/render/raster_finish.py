@@ -20,6 +20,7 @@ COLUMNS = 8  # that a thread takes at a time: neighbouring columns share memory 
 JAGGED = 1 << 31  # bit of a packed colour: the pixel is next to an outline
 _PLAIN = JAGGED - 1  # all other bits
 _EVEN = 0x00FF00FF
+_OPAQUE = 0xFF000000
 _OUTLINES, _LINES = 1, 2  # what there may be in a strip
 
 Pixels: TypeAlias = ti.types.ndarray(dtype=ti.u32, ndim=2)
@@ -157,8 +158,11 @@ def _busy(strips: ti.template(), i: ti.i32, q: ti.i32) -> ti.i32:
 
 
 @ti.kernel
-def finish(image: Pixels, strips: IntGrid, lines: IntGrid, line_colors: Rows, panels: Bytes, shown: ti.i32, out: Bytes):
-    """Columns first and bottom up, with lines, and with panels (rows first and top down) if they are `shown`."""
+def finish(
+    image: Pixels, strips: IntGrid, lines: IntGrid, line_colors: Rows, panels: Bytes, shown: ti.i32, out: Pixels
+):  # fmt: skip
+    """Columns first and bottom up, with lines, and with panels (rows first and top down) if they are `shown`; a pixel
+    is red, green, blue and 255, a byte each from the lowest on."""
     width, height = image.shape[0], image.shape[1]
     ti.loop_config(block_dim=COLUMNS)
     for i in range(ti.max(width, ROUNDS)):
@@ -175,11 +179,10 @@ def finish(image: Pixels, strips: IntGrid, lines: IntGrid, line_colors: Rows, pa
                     alpha = 0
                     if shown == 1:
                         alpha = ti.cast(panels[height - 1 - j, i, 3], ti.i32)
-                    if alpha == 0:
+                    if alpha > 0:
+                        below, seen = seen, ti.u32(0)
                         for c in ti.static(range(3)):
-                            out[i, j, c] = ti.cast(seen >> 8 * c & 255, ti.u8)
-                    else:
-                        for c in ti.static(range(3)):
-                            below, above = seen >> 8 * c & 255, panels[height - 1 - j, i, c]
-                            both = ti.cast(below, ti.i32) * (255 - alpha) + ti.cast(above, ti.i32) * alpha + 128
-                            out[i, j, c] = ti.cast((both + (both >> 8)) >> 8, ti.u8)  # both / 255, rounded
+                            above = ti.cast(panels[height - 1 - j, i, c], ti.i32)
+                            both = ti.cast(below >> 8 * c & 255, ti.i32) * (255 - alpha) + above * alpha + 128
+                            seen |= ti.cast((both + (both >> 8)) >> 8, ti.u32) << 8 * c  # both / 255, rounded
+                    out[i, j] = seen | ti.u32(_OPAQUE)

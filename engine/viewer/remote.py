@@ -12,7 +12,7 @@ from pliant.viewer.messages import Moment, Notice, Opened
 
 FASTEST = 60.0  # moments per second that are worth drawing
 PATIENCE = 0.5  # [s] that a player without work waits for a command before it looks around
-NICENESS = 3  # of the player: the window gets a core when it needs one
+NICENESS = 10  # of the player: the window gets a core when it needs one
 GRACE = 3.0  # [s] for the step under way, before a player that is to end is ended
 NEXT = "next"  # what a view says when it has taken a moment: it wants another
 LASTING = ("limit", "show")  # commands that say how things are to be from now on
@@ -21,8 +21,8 @@ Message = Opened | Moment | Notice
 
 
 class Remote:
-    """Starts the player at once: see `Player`. No method blocks, but `wait` and `close`. A player that has died is started
-    again by a reset."""
+    """Starts the player at once, see `Player`, and again at a reset if it has died. No method blocks, but `wait` and
+    `close`."""
 
     def __init__(self, scene: str, settings: list[str], state: str | None = None):
         self._given = scene, settings, state
@@ -91,8 +91,8 @@ class Remote:
         process.join()
         if not self._closing:
             self._keep(Notice("busy", ""))
-            self._keep(Notice("failure", f"the process of the simulation has ended (exit status {process.exitcode}); if "
-                              "memory ran out, larger particles help."))  # fmt: skip
+            self._keep(Notice("failure", f"the process of the simulation has ended (exit status {process.exitcode}); "
+                              "if memory ran out, larger particles help."))  # fmt: skip
 
     def _keep(self, message: Message) -> None:
         with self._lock:

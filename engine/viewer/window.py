@@ -1,11 +1,13 @@
 """The window: shows what the player tells, passes on what the user wants.
 
 GGUI gives a window, keys and the mouse. What is in it is one image: the picture, drawn by `Raster`, and the panels over
-it. The simulation runs in a process of its own (`Remote`), so nothing here waits for a step.
+it, in the form that GGUI wants (its own `set_image` would copy it first, which takes longer than to draw it). The
+simulation runs in a process of its own (`Remote`), so nothing here waits for a step.
 """
 
 import contextlib
 import copy
+import dataclasses
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import taichi as ti
+from taichi.ui.utils import get_field_info
 
 from pliant import backend
 from pliant.errors import PliantError
@@ -22,7 +25,7 @@ from pliant.processes import asked_to_end
 from pliant.render.camera import Camera
 from pliant.render.coloring import label
 from pliant.render.overlay import overlay
-from pliant.render.picture import Bar, Picture
+from pliant.render.picture import Bar, Lines, Picture, Points, Surface
 from pliant.render.raster import Raster
 from pliant.render.renderer import elsewhere
 from pliant.render.vulkan import available
@@ -43,6 +46,7 @@ from pliant.viewer.x11 import Ears, missing_display
 RATE = 60.0  # pictures a second, at most
 GLANCE = 0.005  # [s] between looks at mouse and player when there is nothing to draw
 BUSY = 0.1  # [s] between pictures while there is nothing to see but that the player works
+SHARE = 1.5  # times what the last picture took: how long until the next one, unless the user does something
 STALE = 0.5  # [s] after which the window is drawn again even if nothing has changed
 SMALLEST = 100  # pixels across: a smaller window, or one that is folded up, is not drawn
 OFFER = "`pliant view --web` shows the same scene in a browser."
@@ -53,6 +57,11 @@ PRESSED = {
     **{str(k + 1): ("view", name) for k, name in enumerate(VIEWS)},
 }  # fmt: skip
 EMPTY = Picture(Camera((0.0, 0.6, 4.0), (0.0, 0.3, 0.0)), ground=0.0)  # until there is a scene
+TRIANGLE = np.eye(3)
+FIRST = dataclasses.replace(  # one of each kind, so that everything is compiled while the player builds the scene
+    EMPTY, points=[Points(TRIANGLE, 0.1)], surfaces=[Surface(TRIANGLE, np.array([[0, 1, 2]]), (1.0, 1.0, 1.0))],
+    lines=[Lines(TRIANGLE[None, :2])],
+)  # fmt: skip
 
 
 def view(scene: str, settings: list[str], folder: Path, size: tuple[int, int] = (1280, 720), scale: float = 1.0,
@@ -106,12 +115,14 @@ class Window:
         self.size = size
         self._unframed = False  # whether the scene is to be framed once the panels are there
         self._raster, self._ui, self._panels, self._drawing = Raster(*size), Ui(scale), Panels(), Drawing()
-        self._raster.load(EMPTY)
-        self._raster.draw()
+        for picture in (FIRST, EMPTY):
+            self._raster.load(picture)
+            self._raster.draw()
         self._ears: Ears | None = None
         self._pointer = Pointer(0.0, 0.0)
         self._steering = Steering(self._window.is_pressed, self._held, remote.send)
         self._seen: Any = None  # what the picture on screen was made of
+        self._fresh = self._urgent = False  # whether there is something new since then, and whether the user did it
         self._last_drawn = 0.0
 
     @property
@@ -125,10 +136,10 @@ class Window:
             while self._window.running and not self.ended and not wish:
                 now = time.perf_counter()
                 self._resize()
-                news = self._hear_player(now)
-                acted = self._hear_user(now - last)
+                self._fresh |= self._hear_player(now)
+                self._urgent |= self._hear_user(now - last)
                 last = now
-                if not self._draw(now, news or acted):
+                if not self._draw(now):
                     time.sleep(GLANCE)
         finally:
             self._close()
@@ -202,7 +213,7 @@ class Window:
         return Room(*self.size, side=(SIDE + MARGIN) * self._ui.scale, bottom=bottom * self._ui.scale)
 
     def _hear_user(self, seconds: float) -> bool:
-        """Keys, mouse and panels. True if something may look different now."""
+        """Keys, mouse and panels. True if the user did something."""
         window, (width, height) = self._window, self.size
         keys = [event.key for event in window.get_events(ti.ui.PRESS)]
         released = [event.key for event in window.get_events(ti.ui.RELEASE)]
@@ -223,7 +234,8 @@ class Window:
             self._unframed = self.drawn is None  # once more when the colour bar is there, too
             self._do_frame()
         moved = self._steering.follow(before, pointer, keys, self._ui.captures, self.size, seconds)
-        return bool(keys or heard or commands or moved or self._ui.changed or wheel)
+        self._fresh |= self._ui.changed
+        return bool(keys or heard or commands or moved or wheel or (before.x, before.y) != (pointer.x, pointer.y))
 
     def _held(self, pointer: Pointer) -> tuple[str, np.ndarray] | None:
         """The body, or wall, that is seen at the pointer, and where."""
@@ -332,19 +344,22 @@ class Window:
 
     # --- drawing ----------------------------------------------------------------------------------------
 
-    def _draw(self, now: float, changed: bool) -> bool:
-        """Draws if there is something new, and not more often than RATE. Whether it did."""
+    def _draw(self, now: float) -> bool:
+        """Draws if there is something new, not more often than RATE and, unless the user does something, for a part of
+        the time only: the simulation needs the rest. Whether it did."""
         if min(self.size) < SMALLEST:
             return False
         wanted = self._wanted()
         recording = self._recorder is not None and self._recorder.due
-        new = changed or recording or wanted != self._seen or self._drawing.surfacer.fresh
-        pause = 1 / RATE if new else BUSY if self.extras.busy else STALE
-        if now - self._last_drawn < pause:
+        urgent = self._urgent or recording
+        new = urgent or self._fresh or wanted != self._seen or self._drawing.surfacer.fresh
+        least = 1 / RATE if urgent or not self._frames else max(1 / RATE, SHARE * self._frames[-1][1])
+        if now - self._last_drawn < (least if new else BUSY if self.extras.busy else STALE):
             return False
+        self._fresh = self._urgent = False
         if self.opened is not None and self.moment is not None and self.navigator is not None:
             self._picture(wanted)
-        self._canvas.set_image(self._raster.image(self._overlay))
+        self._canvas.canvas.set_image(get_field_info(self._raster.image(self._overlay)))
         self._window.show()
         if recording and self._recorder is not None and self.drawn is not None:
             with self._until_done():
