@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import sys
 import threading
@@ -10,6 +11,8 @@ from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
+
+NICENESS = 5  # of processes that give way to others
 
 
 def start_apart(work: Callable[..., None], *args: Any) -> tuple[Any, Connection]:
@@ -27,6 +30,12 @@ def start_apart(work: Callable[..., None], *args: Any) -> tuple[Any, Connection]
     finally:
         other.close()  # so that the death of the process shows as the end of the file
     return process, mine
+
+
+def give_way() -> None:
+    """In such a process: what a user is looking at gets a core when it needs one."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(NICENESS)
 
 
 def ignore_interrupts() -> None:

@@ -290,6 +290,9 @@ def test_fluid_surfaces_are_made_beside(scene):
         time.sleep(0.01)
     assert draw(scene, drawing, fluid="surface").surfaces == ["rock", "water", "jelly"]
     assert "water" in draw(scene, drawing, fluid="spheres").points
+    process = drawing.surfacer._process
+    drawing.surfacer.close()
+    assert not process.is_alive() and not drawing.surfacer.error
 
 
 # --- files ------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ _BIAS = 4.0  # how many radii an occluder must stand above a particle: neighbour
 _TAPS = 3  # half-width, in cells, of the window over which a particle's shadow is averaged
 _BLUR = 3  # half-width, in cells, of the filters that soften the outline
 _MAX_SAMPLES = 200_000  # on triangles of coarse meshes; of glossy ones that are fine, the vertices sample them
-_TYPICAL = 1000  # triangles by which those of a mesh are judged
+_TYPICAL = 1000  # triangles and vertices by which a mesh is judged
 _FINE = 1 / 15  # of a mesh's size: its typical edge, at most, if it is fine
 
 Grid: TypeAlias = ti.types.ndarray(dtype=ti.f32, ndim=2)
@@ -42,9 +42,12 @@ class ShadowMap:
 
 def shadow_map(direction: Triple, points: list[Points], surfaces: list[Surface]) -> ShadowMap | None:
     """The map seen from `direction`, or None if there is nothing that could cast a shadow."""
-    groups = [(p.x, p.radius) for p in points if len(p.x)]
-    groups += [(s.vertices, edge_length(s)) for s in surfaces if len(s.faces) and _fine(s)]
-    meshes = [s for s in surfaces if len(s.faces) and not _fine(s)]
+    groups, meshes = [(p.x, p.radius) for p in points if len(p.x)], []
+    for surface in surfaces:
+        if len(surface.faces) and _fine(surface):
+            groups.append((surface.vertices, edge_length(surface)))
+        elif len(surface.faces):
+            meshes.append(surface)
     if not groups and not meshes:
         return None
     axes = _axes(direction)
@@ -86,7 +89,8 @@ def _axes(direction: Triple) -> np.ndarray:
 
 def _fine(surface: Surface) -> bool:
     """Whether the vertices of a mesh stand for it: those of fluids do, those of a crate need not."""
-    return surface.gloss > 0 and edge_length(surface) < _FINE * float(np.ptp(surface.vertices, axis=0).max())
+    some = surface.vertices[:: max(1, len(surface.vertices) // _TYPICAL)]
+    return surface.gloss > 0 and edge_length(surface) < _FINE * float(np.ptp(some, axis=0).max())
 
 
 def edge_length(surface: Surface) -> float:

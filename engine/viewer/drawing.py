@@ -1,12 +1,10 @@
 """From a moment, and what the user wants to see of it, to a picture."""
 
 import dataclasses
-import threading
 
 import numpy as np
 
-from pliant.errors import PliantError
-from pliant.io.data import GRAINS, Cloud, Snapshot, TriMesh
+from pliant.io.data import GRAINS, Snapshot
 from pliant.render.camera import Camera, Triple
 from pliant.render.coloring import diverges, robust_range
 from pliant.render.colors import colormap
@@ -14,10 +12,11 @@ from pliant.render.compose import DEFAULT_FIELD, GLOSS, SHEEN, SKIN, placed, tin
 from pliant.render.look import BACKGROUNDS, Look
 from pliant.render.picture import LIGHTS, Lines, Picture, Points, Surface
 from pliant.skins import SUFFIX
-from pliant.stage import Stage, StageBody
-from pliant.surfacing import NORMAL, reconstruct
+from pliant.stage import Stage
+from pliant.surfacing import NORMAL
 from pliant.viewer.messages import Moment, Opened
 from pliant.viewer.state import OWN, ViewState
+from pliant.viewer.surfacer import Surfacer
 
 SHRINK = 0.03  # share of its excess by which an automatic range shrinks with each moment; it grows at once
 AXES = "xyz"
@@ -134,37 +133,3 @@ def _clip(picture: Picture, bounds: np.ndarray, state: ViewState) -> None:
     for surface in picture.surfaces:
         kept = (sign * surface.vertices[surface.faces, axis] <= sign * at).all(axis=1)
         surface.faces = surface.faces[kept]
-
-
-class Surfacer:
-    """Makes the surfaces of fluids in a thread of its own: they take longer than a picture may. `made` are the newest,
-    by body; `error` says why there are none."""
-
-    def __init__(self) -> None:
-        self.made: dict[str, TriMesh] = {}
-        self.error = ""
-        self.fresh = False  # whether there are new ones since this was last set
-        self._thread: threading.Thread | None = None
-        self._last: tuple[int, float, str] | None = None
-
-    def ask(self, stage: Stage, snapshot: Snapshot, field: str) -> None:
-        """Makes those of a moment, unless it still makes those of an earlier one."""
-        key = (snapshot.index, snapshot.time, field)
-        if key == self._last or (self._thread is not None and self._thread.is_alive()):
-            return
-        self._last = key
-        self._thread = threading.Thread(target=self._make, args=(stage, snapshot, field), daemon=True)
-        self._thread.start()
-
-    def _make(self, stage: Stage, snapshot: Snapshot, field: str) -> None:
-        try:
-            fluids = [(b, snapshot.clouds[b.name]) for b in stage.bodies if b.fluid and b.name in snapshot.clouds]
-            self.made = {body.name: _surface(stage, snapshot, body, cloud, field) for body, cloud in fluids}
-            self.fresh = True
-        except PliantError as error:
-            self.error = str(error)
-
-
-def _surface(stage: Stage, snapshot: Snapshot, body: StageBody, cloud: Cloud, field: str) -> TriMesh:
-    planes = stage.planes_around(cloud.x, snapshot.poses)
-    return reconstruct(Cloud(cloud.x, {field: cloud.fields[field].astype(np.float32)}), body.radius, planes)

@@ -1,18 +1,16 @@
 """The player in a process of its own, as a view sees it."""
 
 import contextlib
-import os
 import threading
 import time
 from multiprocessing.connection import Connection
 from typing import Any
 
-from pliant.processes import ignore_interrupts, start_apart
+from pliant.processes import give_way, ignore_interrupts, start_apart
 from pliant.viewer.messages import Moment, Notice, Opened
 
 FASTEST = 60.0  # moments per second that are worth drawing
 PATIENCE = 0.5  # [s] that a player without work waits for a command before it looks around
-NICENESS = 10  # of the player: the window gets a core when it needs one
 GRACE = 3.0  # [s] for the step under way, before a player that is to end is ended
 NEXT = "next"  # what a view says when it has taken a moment: it wants another
 LASTING = ("limit", "show")  # commands that say how things are to be from now on
@@ -122,8 +120,7 @@ class Remote:
 def _play(connection: Connection, scene: str, settings: list[str], state: str | None) -> None:
     """The player's process: obeys, steps and publishes until it is told to end, or the view is gone."""
     ignore_interrupts()
-    with contextlib.suppress(OSError, AttributeError):
-        os.nice(NICENESS)
+    give_way()
     with contextlib.suppress(EOFError, OSError):
         from pliant.viewer.player import Player  # here, so that the view need not load the engine's solvers
 

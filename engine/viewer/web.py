@@ -146,6 +146,7 @@ class WebView:
         with _quiet():
             self._server.stop()
         self._askers.shutdown(cancel_futures=True)
+        self._drawing.surfacer.close()
 
     def run(self) -> None:
         """Answers the player and the visitors until `end` is called. The player makes a moment when the last one has

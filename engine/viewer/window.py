@@ -149,6 +149,7 @@ class Window:
             self._recorder.close()
         if self._ears is not None:
             self._ears.close()
+        self._drawing.surfacer.close()
         self._report.close()
         with elsewhere():
             self._window.destroy()
