@@ -111,3 +111,10 @@ def test_bare_import_fails_with_a_sentence():
     run = subprocess.run([sys.executable, "-c", "import engine"], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode != 0
     assert re.fullmatch(r"ImportError: .*import pliant.*\.", run.stderr.splitlines()[-1])
+
+
+def test_files_that_the_pages_name_are_there():
+    pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    named = [(page.name, link) for page in pages for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())]
+    assert ("README.md", "scenes/viewer.png") in named
+    assert [(page, link) for page, link in named if not (ROOT / link).exists()] == []

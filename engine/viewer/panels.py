@@ -197,7 +197,7 @@ class Panels:
         ui.heading("Colour")
         color = ui.choice("Colour by", state.color, fields)
         if color != state.color:
-            state.color, state.auto = color, True  # another field has another range
+            state.color_by(color)
         maps = {OWN: "", **{name: name for name in COLOR_MAPS}}
         state.colors = ui.choice("Colours", state.colors, maps, maps)
         with ui.row((1.0, 1.0)):

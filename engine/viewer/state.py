@@ -48,3 +48,7 @@ class ViewState:
             self.color = look.color
             if look.low is not None and look.high is not None:
                 self.auto, self.low, self.high = False, look.low, look.high
+
+    def color_by(self, field: str) -> None:
+        """Another field, which has another range."""
+        self.color, self.auto = field, True

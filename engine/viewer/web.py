@@ -262,6 +262,8 @@ class WebView:
                 state.low, state.high = low, high
             else:
                 self._note(f"the first colour's value must be below the last one's, got {low:g} and {high:g}", True)
+        elif name == "color":
+            state.color_by(value)
         else:
             setattr(state, name, value)
         if name in ("color", "grains", "solid"):

@@ -201,7 +201,7 @@ class Panel:
             self._choice("Colour by", "color", fields, state.color)
             self._bar = self._gui.add_html("")
             self._choice("Colour map", "colors", (OWN, *COLOR_MAPS), state.colors)
-            self._tick("Auto range", "auto", state.auto)
+            self._auto = self._tick("Auto range", "auto", state.auto)
             self._ends = [self._gui.add_number(label, value, disabled=state.auto)
                           for label, value in (("First colour", state.low), ("Last colour", state.high))]  # fmt: skip
             for name, handle in zip(("low", "high"), self._ends, strict=True):
@@ -250,8 +250,10 @@ class Panel:
     def _choice(self, label: str, name: str, options: tuple[str, ...], value: str) -> None:
         self._listen(self._gui.add_dropdown(label, options, initial_value=value), name)
 
-    def _tick(self, label: str, name: str, value: bool) -> None:
-        self._listen(self._gui.add_checkbox(label, value), name)
+    def _tick(self, label: str, name: str, value: bool) -> Any:
+        handle = self._gui.add_checkbox(label, value)
+        self._listen(handle, name)
+        return handle
 
     def _listen(self, handle: Any, name: str, meaning: Callable = lambda value: value) -> None:
         handle.on_update(lambda event: event.client and self._change(name, meaning(handle.value)))
@@ -273,7 +275,7 @@ class Panel:
 
     def show_bar(self, bar: Bar | None, state: ViewState) -> None:
         """The colour bar, and its ends."""
-        self._bar.content = "" if bar is None else bar_html(bar)
+        self._bar.content, self._auto.value = "" if bar is None else bar_html(bar), state.auto
         digits = min(max(DIGITS - 1 - math.floor(math.log10(max(abs(state.low), abs(state.high), 1e-9))), 0), MOST)
         for handle, end in zip(self._ends, (state.low, state.high), strict=True):
             handle.disabled, handle.precision = state.auto, digits

@@ -283,7 +283,7 @@ class Window:
     def _do_next_color(self) -> None:
         if self.opened is not None:
             known = list(self.opened.fields)
-            self.state.color = known[(known.index(self.state.color) + 1) % len(known)]
+            self.state.color_by(known[(known.index(self.state.color) + 1) % len(known)])
 
     def _do_frame(self) -> None:
         if self.navigator is not None:
