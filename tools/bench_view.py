@@ -34,7 +34,7 @@ def main(argv: list[str]) -> int:
         if size not in RADII:
             parser.error(unknown_name("size", size, RADII))
     table = Table("particles", title="pliant view dam_break, 1280 x 720", title_justify="left")
-    for heading in ("first picture s", "paused fps", "running fps", "steps/s", "untouched fps", "steps/s", "no window"):
+    for heading in ("first s", "paused fps", "flying fps", "steps/s", "still fps", "steps/s", "alone"):
         table.add_column(heading, justify="right")
     for size in sizes:
         try:
