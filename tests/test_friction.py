@@ -204,7 +204,10 @@ def pile(angle=35.0, solver=None, seconds=2.0, cohesion=0.0, **settings):
     return sim
 
 
-@pytest.mark.parametrize("solver", [pl.DFSPH(), pl.IISPH()], ids=["DFSPH", "IISPH"])
+SOLVERS = [pl.DFSPH(), pytest.param(pl.IISPH(), marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=["DFSPH", "IISPH"])
 def test_a_pile_comes_to_rest_and_stays(solver):
     sim = pile(solver=solver)
     x = sim["sand"].x

@@ -213,12 +213,13 @@ def start_and_kill(command, cwd, folder, frame, delay):
         read_cloud(path)
 
 
-def test_killed_twenty_times_at_random_moments_and_resumed(tmp_path, uninterrupted):
+@pytest.mark.parametrize("times", [6, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_at_random_moments_and_resumed(tmp_path, uninterrupted, times):
     (tmp_path / "my.py").write_text(SCENE)
     dice, folder = random.Random(20), tmp_path / "out" / "my"
     command = [sys.executable, "-m", "pliant", "run", "my.py", "--format", "vtu,npz", "--resume", "--json",
                "--checkpoint", "0"]  # fmt: skip
-    for _ in range(20):
+    for _ in range(times):
         start_and_kill(command, tmp_path, folder, None, dice.uniform(0.0, 0.12))
     subprocess.run(command, cwd=tmp_path, check=True, timeout=300, stdout=subprocess.DEVNULL)
     assert_same(folder, uninterrupted)
