@@ -249,6 +249,7 @@ np.save(sys.argv[3], out.to_numpy())
 """
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_makes_no_difference(body, tmp_path):
     matrix, points = body
     b = random_rhs(len(points))

@@ -445,6 +445,7 @@ def test_a_file_from_before_there_was_air_is_the_same_scene():
     assert description.differences(older, arrays, windy, more) == ["air was None and is a Air"]
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_makes_no_difference(tmp_path, with_threads):
     sim = storm(grid()).build()
     sim.run(0.03)
