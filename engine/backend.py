@@ -85,7 +85,7 @@ def _free_vectors() -> None:
 
 def _tell_places_shortly() -> None:
     """Notes file and line of what is compiled, for errors: Taichi also wraps and underlines the source of every single
-    expression, whether it is ever shown or not, which takes a fifth of the time until a kernel is ready."""
+    expression, whether it is ever shown or not, which takes an eighth of the time until a kernel is ready."""
 
     def place(self: Any, node: Any) -> str:
         line = self.src[node.lineno - 1].strip() if node.lineno <= len(self.src) else ""

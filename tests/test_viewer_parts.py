@@ -305,7 +305,7 @@ def test_names_of_files_are_never_taken_twice(tmp_path):
     first.write_bytes(b"")
     assert folder.next("state", "npz").name == "state_0002.npz"
     assert folder.next("picture", "png").name == "picture_0001.png"
-    assert folder.states() == [first]
+    assert folder.states() == {first.stem: first}
 
 
 def test_a_folder_that_cannot_be_written_is_told_of(tmp_path):

@@ -151,7 +151,7 @@ class CameraPath(Options):
         rows = np.array([[*c.position, *c.target, *c.up, c.fov] for _, c in self.keys], float)
         row = rows[0]
         if len(times) > 1:
-            from scipy.interpolate import PchipInterpolator  # takes a third of the time to import pliant
+            from scipy.interpolate import PchipInterpolator  # here, since few need it and it takes long
 
             row = PchipInterpolator(times, rows)(np.clip(time, times[0], times[-1]))
         position, target, up = (tuple(map(float, part)) for part in np.split(row[:9], 3))

@@ -37,9 +37,9 @@ class Folder:
         taken = [int(m[1]) for p in self.path.glob(f"{kind}_*.*") if (m := _NUMBERED.fullmatch(p.name))]
         return self.path / f"{kind}_{max(taken, default=0) + 1:04d}.{ending}"
 
-    def states(self) -> list[Path]:
-        """States that were saved, the last one last."""
-        return sorted(self.path.glob("state_*.npz"))
+    def states(self) -> dict[str, Path]:
+        """States that were saved, by name, the last one last."""
+        return {path.stem: path for path in sorted(self.path.glob("state_*.npz"))}
 
 
 class Recorder:

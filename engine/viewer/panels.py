@@ -7,6 +7,7 @@ from pliant.io.data import GRAINS
 from pliant.render.coloring import label
 from pliant.render.colors import COLOR_MAPS
 from pliant.viewer.messages import Knob, Moment, Opened
+from pliant.viewer.navigation import VIEWS
 from pliant.viewer.notices import Extras, Messages, draw_bar, draw_busy, draw_failure, draw_help, draw_hint
 from pliant.viewer.state import AXES, LIMITS, OWN, ViewState
 from pliant.viewer.statistics import STATISTICS, Statistics, count
@@ -15,7 +16,6 @@ from pliant.viewer.ui import MARGIN, Ui
 SIDE, NARROW_SIDE = 250.0, 222.0  # width of the panels at the sides, and in small windows
 LEAST_MIDDLE = 600.0  # between them, for the statistics to stand there; else they take the whole width
 WIDEST_STATISTICS = 1000.0
-VIEWS = ("front", "back", "left", "right", "top", "bottom", "iso")  # fixed views, keys 1 to 7
 SCENE = ""  # owner of the scene's knobs
 WIDER = 0.5  # how much further than the values the sliders of the colours' range go, in spans of these
 LABELS = {"young": "Young's modulus", "poisson": "Poisson's ratio"}
@@ -170,10 +170,11 @@ class Panels:
                 _draw_styles(ui, state, opened)
                 _draw_clip(ui, state, opened)
             ui.heading("Camera")
-            for names in (VIEWS[:4], VIEWS[4:]):
+            views = list(VIEWS)
+            for names in (views[:4], views[4:]):
                 with ui.row(4):
                     for name in names:
-                        key = VIEWS.index(name) + 1
+                        key = views.index(name) + 1
                         if ui.button(name.capitalize(), small=True, key=name, tip=f"Key {key}"):
                             commands.append(("view", name))
                     if len(names) < 4 and ui.button("Frame", small=True, key="frame", tip="Frames everything: F"):

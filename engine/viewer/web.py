@@ -202,7 +202,7 @@ class WebView:
             self.state.begin(opened.stage.look, opened.fields)
         self.moment = None
         self._knobs = {(knob.owner, knob.name): knob for knob in opened.knobs}
-        self._panel.open(opened, self.state, list(self._states))
+        self._panel.open(opened, self.state, list(self.folder.states()))
         self._failed = False
         self._forget()
         self._ask_for_fields()
@@ -231,21 +231,16 @@ class WebView:
         try:
             if command == "save":
                 path = self.folder.next("state", "npz")
-                self._panel.show_states([*self._states, path.stem])
+                self._panel.show_states([*self.folder.states(), path.stem])
                 arguments = (str(path),)
             elif command == "load":
-                arguments = (str(self._states[arguments[0]]),)
+                arguments = (str(self.folder.states()[arguments[0]]),)
         except PliantError as error:
             self._note(str(error), True)
         except KeyError:
             self._note(f"there is no state {arguments[0]!r} in {self.folder.path}", True)
         else:
             self._remote.send(command, *arguments)
-
-    @property
-    def _states(self) -> dict[str, Path]:
-        """Saved states by name, the last one last."""
-        return {path.stem: path for path in self.folder.states()}
 
     def _turn(self, knob: Knob, value: float) -> None:
         self._turned[knob.owner, knob.name] = value

@@ -311,7 +311,7 @@ class Window:
         self.remote.send("save", str(self.folder.next("state", "npz")))
 
     def _do_load(self, name: str = "") -> None:
-        states = {path.stem: path for path in self.folder.states()}
+        states = self.folder.states()
         if not states:
             raise PliantError(f"there is no saved state in {self.folder.path} yet; K saves one")
         self.remote.send("load", str(states.get(name) or list(states.values())[-1]))
@@ -427,7 +427,7 @@ class Window:
         span = self._frames[-1][0] - self._frames[0][0]
         self.extras.fps = (len(self._frames) - 1) / span if span > 0 else 0.0
         self.extras.recording = self._recorder.seconds if self._recorder is not None else 0.0
-        self.extras.saved = [path.stem for path in self.folder.states()][::-1]
+        self.extras.saved = list(self.folder.states())[::-1]
         self._tell(now)
 
     def _tell(self, now: float) -> None:
