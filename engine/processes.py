@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import types
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
@@ -30,6 +31,15 @@ def start_apart(work: Callable[..., None], *args: Any) -> tuple[Any, Connection]
     finally:
         other.close()  # so that the death of the process shows as the end of the file
     return process, mine
+
+
+def status_at_end(process: Any) -> int:
+    """Waits for the end of such a process, its exit status. Several threads may: the system tells only one of them, and
+    `multiprocessing` lets the others believe for a moment that it still runs."""
+    while process.exitcode is None:
+        process.join()
+        time.sleep(0.001)
+    return process.exitcode
 
 
 def give_way() -> None:

@@ -6,7 +6,7 @@ import time
 from multiprocessing.connection import Connection
 from typing import Any
 
-from pliant.processes import give_way, ignore_interrupts, start_apart
+from pliant.processes import give_way, ignore_interrupts, start_apart, status_at_end
 from pliant.viewer.messages import Moment, Notice, Opened
 
 FASTEST = 60.0  # moments per second that are worth drawing
@@ -33,14 +33,15 @@ class Remote:
 
     def _start(self) -> None:
         self.process, self._connection = start_apart(_play, *self._given)
+        self._ended = threading.Event()
         self._outbox = list(self._wishes.values())
         for work in (self._listen, self._speak):
-            threading.Thread(target=work, args=(self.process, self._connection), daemon=True).start()
+            threading.Thread(target=work, args=(self._connection, self._ended), daemon=True).start()
         self._more.set()
 
     @property
     def alive(self) -> bool:
-        return self.process.is_alive()
+        return not self._ended.is_set()
 
     def send(self, name: str, *args: Any) -> None:
         """A command of `COMMANDS`."""
@@ -71,25 +72,24 @@ class Remote:
         """Ends the process; none is left behind."""
         self._closing = True
         self.send("quit")
-        self.process.join(GRACE)
-        if self.process.is_alive():
-            self.process.terminate()
-            self.process.join(GRACE)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-        self._more.set()
+        for insist in (self.process.terminate, self.process.kill):
+            if self._ended.wait(GRACE):
+                return
+            insist()
+        self._ended.wait()
 
-    def _listen(self, process: Any, connection: Connection) -> None:
-        while True:
-            try:
+    def _listen(self, connection: Connection, ended: threading.Event) -> None:
+        process = self.process
+        with contextlib.suppress(Exception):  # mostly the end of the file; a player that cannot be heard is to end too
+            while True:
                 self._keep(connection.recv())
-            except (EOFError, OSError):
-                break
-        process.join()
+        connection.close()
+        status = status_at_end(process)
+        ended.set()
+        self._more.set()
         if not self._closing:
             self._keep(Notice("busy", ""))
-            self._keep(Notice("failure", f"the process of the simulation has ended (exit status {process.exitcode}); "
+            self._keep(Notice("failure", f"the process of the simulation has ended (exit status {status}); "
                               "if memory ran out, larger particles help."))  # fmt: skip
 
     def _keep(self, message: Message) -> None:
@@ -102,11 +102,11 @@ class Remote:
             self._news.append(message)
             self._arrived.set()
 
-    def _speak(self, process: Any, connection: Connection) -> None:
-        while process.is_alive():
+    def _speak(self, connection: Connection, ended: threading.Event) -> None:
+        while not ended.is_set():
             self._more.wait(PATIENCE)
             with self._lock:
-                if process is not self.process:
+                if connection is not self._connection:
                     return
                 todo, self._outbox = self._outbox, []
                 self._more.clear()
