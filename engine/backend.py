@@ -34,9 +34,10 @@ RealTable = ti.types.ndarray(dtype=ti.f32, ndim=2)
 # slowest one is waited for, and leaves loops of less than 512 rounds to a single thread.
 CHUNK = 256
 
-# Taichi leaves loops of less than 512 rounds to one thread, whatever `block_dim` says. A loop over a few long tasks has
-# so many rounds for each, and only the first of them does anything.
+# A thread takes 512 rounds of a loop at a time, whatever `block_dim` says (Taichi 1.7.4). A loop over fewer and longer
+# tasks has `turns` rounds, of which each does the `task` that falls to it, if there is one.
 ROUNDS = 512
+SHARES = 32  # among which tasks are dealt out: enough that no thread waits long for the last
 
 SHARE_OF_MEMORY = 0.8  # of what is free that a scene may take
 
@@ -111,6 +112,19 @@ def _spread_workers() -> None:
             os.sched_setaffinity(thread, {core})
         except OSError:
             return  # it costs speed, nothing else
+
+
+@ti.func
+def turns(tasks: ti.i32) -> ti.i32:
+    """How many rounds a loop needs, so that all threads take part in so many tasks."""
+    return (tasks + SHARES * ROUNDS - 1) // (SHARES * ROUNDS) * (SHARES * ROUNDS)
+
+
+@ti.func
+def task(turn: ti.i32) -> ti.i32:
+    """The task of one of these rounds, each a different one; those beyond the last are none."""
+    first = turn // (SHARES * ROUNDS) * (SHARES * ROUNDS)
+    return first + (turn - first) // ROUNDS + turn % ROUNDS * SHARES
 
 
 def sync() -> None:

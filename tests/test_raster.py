@@ -41,7 +41,7 @@ def rays(width=WIDTH, height=HEIGHT, scale=SCALE):
 
 def depths(raster):
     """Depths (height, width), first row on top, and FAR where nothing is seen."""
-    keys = raster._keys[:, ::-1].T
+    keys = raster._keys
     above = (keys >> 32).astype(np.int32).view(np.float32)
     scale = raster.height / 2 / np.tan(np.radians(45) / 2)
     seen = above / (rays(raster.width, raster.height, scale) ** 2).sum(axis=-1)
@@ -50,7 +50,7 @@ def depths(raster):
 
 def owners(raster):
     """What each pixel sees (height, width), first row on top: the number of the thing, or -1."""
-    keys = raster._keys[:, ::-1].T
+    keys = raster._keys
     return np.where(keys == EMPTY, -1, keys & 0x7FFFFFFF)
 
 
@@ -220,7 +220,7 @@ def test_lines_are_smooth_and_as_wide_as_they_should_be():
     raster.draw()
     coverage = (raster._lines >> 16) / 256
     assert len(np.unique(coverage)) > 20
-    columns = coverage[500:780].sum(axis=1)  # measured upright, the line is wider by 1 / cos of its slope
+    columns = coverage[:, 500:780].sum(axis=0)  # measured upright, the line is wider by 1 / cos of its slope
     assert columns.mean() == pytest.approx(3.0 * np.hypot(1, 0.35), rel=0.02)
 
 
@@ -264,19 +264,19 @@ def test_picking_needs_a_drawing():
 
 
 def channels(image):
-    return np.stack([image >> shift & 255 for shift in (0, 8, 16)], axis=-1)
+    return np.stack([image >> shift & 255 for shift in (16, 8, 0)], axis=-1)
 
 
-def test_the_image_is_the_rows_turned_and_panels_lie_on_it(raster):
+def test_the_image_has_the_rows_and_panels_lie_on_it(raster):
     rows = drawn(raster, points=[Points(np.zeros((1, 3)), 0.5, RED)], lines=[Lines(box_edges((-1, -1, -1), (1, 1, 1)))])
     image = raster.image()
-    assert image.shape == (WIDTH, HEIGHT) and image.dtype == np.uint32 and (image >> 24 == 255).all()
-    assert (channels(image) == rows[::-1].transpose(1, 0, 2)).all()
+    assert image.shape == (HEIGHT, WIDTH) and image.dtype == np.uint32 and (image >> 24 == 255).all()
+    assert (channels(image) == rows).all()
     panels = np.random.default_rng(6).integers(0, 256, (HEIGHT, WIDTH, 4), dtype=np.uint8)
     panels[:40, :, 3], panels[40:80, :, 3] = 0, 255
     alpha = panels[..., 3:] / 255
     mixed = np.rint(rows * (1 - alpha) + panels[..., :3] * alpha).astype(np.uint8)
-    assert (channels(raster.image(panels)) == mixed[::-1].transpose(1, 0, 2)).all()
+    assert (channels(raster.image(panels)) == mixed).all()
     with pytest.raises(PliantError, match="panels must have shape"):
         raster.image(panels[:-1])
 

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from pliant.tools.desk import Desk, missing
+from pliant.tools.desk import PATIENCE, Desk, missing, virtual_screen
 
 SCENE = """
 import pliant as pl
@@ -19,6 +19,35 @@ def build():
     scene.add(pl.Box(size=(0.5, 0.4, 1.0), center=(0.25, 0.2, 0.5)), pl.Fluid(), name="water")
     scene.add(pl.Box(size=(0.4, 0.4, 0.4), center=(0.9, 0.8, 0.5)), pl.Elastic(young=5e4), name="cube")
     return scene
+"""
+PIXELS = """
+import sys
+import numpy as np, taichi as ti
+from Xlib import X
+from pliant import backend
+from pliant.viewer.screen import Screen
+from pliant.viewer.x11 import own_window
+
+backend.start("cpu")
+window = ti.ui.Window("pixels", (320, 200), vsync=False)
+screen = Screen(window, 320, 200)
+print("shared" if screen.shared else "drawn")
+_, seen = own_window()
+for width, height in ((320, 200), (301, 173)):
+    seen.configure(width=width, height=height)
+    while tuple(window.get_window_shape()) != (width, height):
+        seen.get_geometry()  # the server has heard of it
+        window.get_events(ti.ui.PRESS)
+    screen.resize(width, height)
+    sent = np.random.default_rng(width).integers(0, 256, (height, width, 4), dtype=np.uint8)
+    screen.image[:] = sent.view(np.uint32)[:, :, 0] | 0xFF000000
+    for _ in range(3):  # Vulkan shows pictures in turn
+        screen.show()
+    data = seen.get_image(0, 0, width, height, X.ZPixmap, 0xFFFFFFFF).data
+    found = np.frombuffer(data, np.uint8).reshape(height, width, 4)
+    print(np.abs(found[:, :, :3].astype(int) - sent[:, :, :3]).max())
+screen.close()
+window.destroy()
 """
 needs_screen = pytest.mark.skipif(missing() is not None, reason=f"no virtual screen: {missing()}")
 
@@ -179,6 +208,19 @@ def test_another_size_of_the_window(desk, start):
     assert all(x + w <= 900 and y + h <= 641 for x, y, w, h in small["places"].values())
     desk.do("windowsize", desk.window, 1280, 720)
     desk.until(lambda line: line["size"] == [1280, 720])
+
+
+@needs_screen
+@pytest.mark.parametrize(("server", "way"), [((), "shared"), (("-extension", "MIT-SHM"), "drawn")])
+def test_every_pixel_reaches_the_screen(server, way):
+    """Straight from memory where the X server can read it, and through Vulkan where it cannot."""
+    process, env = virtual_screen(*server)
+    try:
+        done = subprocess.run([sys.executable, "-c", PIXELS], env=env, capture_output=True, text=True, timeout=PATIENCE)
+    finally:
+        process.terminate()
+        process.wait()
+    assert done.stdout.split()[-3:] == [way, "0", "0"], done.stderr
 
 
 @needs_screen

@@ -29,19 +29,24 @@ def missing() -> str | None:
     return f"{' and '.join(tools)} not found" if tools else available()
 
 
+def virtual_screen(*arguments: str) -> tuple[subprocess.Popen, dict[str, str]]:
+    """Starts Xvfb with more arguments: its process, and the environment of programs that are to be seen on it."""
+    lacking = missing()
+    if lacking:
+        raise PliantError(f"there is no virtual screen: {lacking}")
+    read, write = os.pipe()
+    command = ["Xvfb", "-displayfd", str(write), "-screen", "0", SCREEN, "-nolisten", "tcp", *arguments]
+    server = subprocess.Popen(command, pass_fds=[write], stderr=subprocess.DEVNULL)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        return server, os.environ | {"DISPLAY": f":{answer.readline().strip()}"}
+
+
 class Desk:
     """Starts `pliant view SCENE` with more arguments; its files go into `folder`."""
 
     def __init__(self, folder: Path, scene: str | Path, *arguments: str):
-        lacking = missing()
-        if lacking:
-            raise PliantError(f"there is no virtual screen: {lacking}")
-        read, write = os.pipe()
-        self.server = subprocess.Popen(["Xvfb", "-displayfd", str(write), "-screen", "0", SCREEN, "-nolisten", "tcp"],
-                                       pass_fds=[write], stderr=subprocess.DEVNULL)  # fmt: skip
-        os.close(write)
-        with os.fdopen(read) as answer:
-            self.env = os.environ | {"DISPLAY": f":{answer.readline().strip()}"}
+        self.server, self.env = virtual_screen()
         self.out, self.report, self.log = folder / "out", folder / "report.json", folder / "log"
         command = [sys.executable, "-m", "pliant", "view", str(scene), "--out", str(self.out), "--report",
                    str(self.report), *arguments]  # fmt: skip

@@ -30,7 +30,7 @@ _CELL = 1.0  # in radii of spheres as the camera's target would show them: width
 _LEAST_CELL = 2.0  # pixels
 _FIRST_CAPACITY = 1024
 _ON_CPU = (ti.x64, ti.arm64)
-_NO_PANELS = np.zeros((1, 1, 4), np.uint8)
+_NO_PANELS = np.zeros((1, 1), np.uint32)
 
 
 @dataclass(frozen=True)
@@ -68,18 +68,17 @@ class Raster:
         if min(width, height) < 1:
             raise PliantError(f"a picture needs a positive size, got {width} x {height}.")
         self.width, self.height = int(width), int(height)
-        self._keys = np.full((self.width, self.height), EMPTY, np.int64)
-        self._colors = np.zeros((self.width, self.height), np.uint32)
-        self._lines = np.zeros((self.width, self.height), np.int32)
-        self._image = np.zeros((self.width, self.height), "<u4")
-        columns, strips = (-(-n // STRIP) for n in self._keys.shape)
-        self._sky = np.zeros((columns + 1, strips + 1, 3), np.float32)
-        self._strips = np.zeros((self.width, strips), np.int32)
+        self._keys = np.full((self.height, self.width), EMPTY, np.int64)
+        self._colors = np.zeros((self.height, self.width), np.uint32)
+        self._lines = np.zeros((self.height, self.width), np.int32)
+        rows, strips = (-(-n // STRIP) for n in self._keys.shape)
+        self._sky = np.zeros((rows + 1, strips + 1, 3), np.float32)
+        self._strips = np.zeros((self.height, strips), np.int32)
         self._nearest = np.zeros([int(n / _LEAST_CELL) + 1 for n in self._keys.shape], np.float32)
         self._farthest = np.zeros([-(-n // kernels.PART) for n in self._keys.shape], np.float32)
         self._farthest_around = np.zeros_like(self._farthest)
-        columns, self._rows = (-(-n // kernels.TILE) for n in self._keys.shape)
-        self._tiles = columns * self._rows
+        rows, self._across = (-(-n // kernels.TILE) for n in self._keys.shape)
+        self._tiles = rows * self._across
         self._starts, self._used = np.zeros(self._tiles + 1, np.int32), np.zeros(self._tiles, np.int32)
         self._drawn: tuple[float, ...] = ()
 
@@ -100,7 +99,7 @@ class Raster:
         if drawn == self._drawn:
             return
         self._camera, self._drawn = camera, drawn
-        axes = camera.axes()
+        axes = _axes(camera)
         view = np.array([camera.position, *axes], np.float32)
         scale, near = self._scale(camera), _NEAR * camera.distance
         self._cover(view, scale, near, camera.distance)
@@ -118,30 +117,28 @@ class Raster:
         )  # fmt: skip
         self._draw_lines(picture, view, scale, near)
 
-    def image(self, panels: np.ndarray | None = None) -> np.ndarray:
-        """What was drawn as (width, height) uint32, columns first and bottom up: red, green, blue and 255, a byte each
-        from the lowest on. Good until the next call.
+    def image(self, panels: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:
+        """What was drawn as (height, width) uint32, first row on top: blue, green, red and 255, a byte each from the
+        lowest on. It is written to `out`, if there is one.
 
-        `panels` (height, width, 4) uint8, first row on top, with straight alpha, are put over it.
+        `panels` (height, width, 4) uint8, with straight alpha, are put over it.
         """
         if panels is not None and panels.shape != (self.height, self.width, 4):
             raise PliantError(f"panels must have shape {(self.height, self.width, 4)}, got {panels.shape}.")
-        top = _NO_PANELS if panels is None else np.ascontiguousarray(panels, np.uint8)
-        finish(self._colors, self._strips, self._lines, self._line_colors, top, int(panels is not None), self._image)
-        return self._image
+        top = _NO_PANELS if panels is None else np.ascontiguousarray(panels, np.uint8).view(np.uint32)[:, :, 0]
+        out = np.empty((self.height, self.width), np.uint32) if out is None else out
+        finish(self._colors, self._strips, self._lines, self._line_colors, top, int(panels is not None), out)
+        return out
 
     def rows(self) -> np.ndarray:
-        """What was drawn as (height, width, 3) uint8, first row on top, without panels: for files."""
-        columns = np.empty_like(self._image)
-        finish(self._colors, self._strips, self._lines, self._line_colors, _NO_PANELS, 0, columns)
-        bytes_of = columns.view(np.uint8).reshape(self.width, self.height, 4)
-        return np.ascontiguousarray(bytes_of[:, ::-1, :3].transpose(1, 0, 2))
+        """What was drawn as (height, width, 3) uint8, red, green, blue, without panels: for files."""
+        return np.ascontiguousarray(self.image().view(np.uint8).reshape(self.height, self.width, 4)[:, :, 2::-1])
 
     def pick(self, px: int, py: int) -> Hit | None:
         """What is seen at a pixel, counted from the left and from the top, or else at the next one within 4 pixels."""
         if self._camera is None or not self._drawn:
             return None
-        i, j = int(px), self.height - 1 - int(py)
+        i, j = int(py), int(px)
         low, high = (max(i - _SEARCH, 0), max(j - _SEARCH, 0)), (i + _SEARCH + 1, j + _SEARCH + 1)
         around = self._keys[low[0] : max(high[0], 0), low[1] : max(high[1], 0)]
         found = np.argwhere(around != EMPTY) + low
@@ -153,9 +150,9 @@ class Raster:
     def _hit(self, i: int, j: int, camera: Camera) -> Hit:
         key = self._keys[i, j]
         scale, index = self._scale(camera), int(key & 0x7FFFFFFF)
-        ray = np.array([(i + 0.5 - self.width / 2) / scale, (j + 0.5 - self.height / 2) / scale, 1.0])
+        ray = np.array([(i + 0.5 - self.height / 2) / scale, (j + 0.5 - self.width / 2) / scale, 1.0])
         depth = float(np.int32(key >> 32).view(np.float32)) / (ray @ ray)
-        point = np.asarray(camera.position, float) + depth * ray @ camera.axes()
+        point = np.asarray(camera.position, float) + depth * ray @ _axes(camera)
         kind, starts = "points", self._point_starts
         if index >= starts[-1]:
             kind, starts, index = "surface", self._face_starts, index - int(starts[-1])
@@ -230,6 +227,7 @@ class Raster:
         larger = (self.width * self.height / _REFERENCE) ** 0.5
         widths = np.array([max(_LEAST_LINE, lines.width * larger) for lines in picture.lines] or [0.0], np.float32)
         self._line_colors = np.array([lines.color for lines in picture.lines] or [(0.0, 0.0, 0.0)], np.float32)
+        self._lines.fill(0)
         draw_lines(
             self._segments, self._pool["ends"], self._pool["line_group"], widths, view, scale, near, self._keys,
             self._lines, self._strips,
@@ -238,7 +236,7 @@ class Raster:
     def _cover(self, view: np.ndarray, scale: float, near: float, distance: float) -> None:
         """Find out what each pixel sees, in two rounds: first what hides much, then what it does not hide."""
         spheres, faces = int(self._point_starts[-1]), int(self._face_starts[-1])
-        pool, size = self._pool, (self.width, self.height)
+        pool, size = self._pool, self._keys.shape
         turn = self._array("turn", spheres + faces, kind=np.int32)
         boxes = self._array("boxes", spheres + faces, 4, kind=np.int32)
         if faces:
@@ -260,11 +258,17 @@ class Raster:
             self._round(False, spheres, spheres, scale, near)
 
     def _round(self, fresh: bool, spheres: int, things: int, scale: float, near: float) -> None:
-        pool, tiles = self._pool, (self._tiles, self._rows)
-        total = kernels.count(things, pool["turn"], pool["boxes"], self._tiles, self._starts, self._rows)
+        pool, tiles = self._pool, (self._tiles, self._across)
+        total = kernels.count(things, pool["turn"], pool["boxes"], self._tiles, self._starts, self._across)
         lists = self._array("lists", total, kind=np.int32)
-        kernels.sort(things, pool["turn"], pool["boxes"], self._tiles, self._starts, self._rows, self._used, lists)
+        kernels.sort(things, pool["turn"], pool["boxes"], self._tiles, self._starts, self._across, self._used, lists)
         draw(
             int(fresh), spheres, *tiles, self._starts, lists, pool["boxes"], pool["centres"], pool["corners"],
             pool["placed"], scale, near, self._keys, self._farthest,
         )  # fmt: skip
+
+
+def _axes(camera: Camera) -> np.ndarray:
+    """Rows: unit vectors down, to the right and forward."""
+    right, up, forward = camera.axes()
+    return np.array([-up, right, forward])

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import taichi as ti
 
-from pliant.backend import ROUNDS
+from pliant.backend import task, turns
 from pliant.render.raster_kernels import Ints, Reals, local
 from pliant.render.raster_tiles import Keys, key_depth, squared
 from pliant.render.shadow import Rows
@@ -15,8 +15,8 @@ FULL = 256  # coverage of a pixel that a line covers wholly
 CONTRAST, LEAST_CONTRAST = 3, 5  # from 1/2^3 of the brightness and 5 of 127 on, outlines are smoothed
 SOFT = 5  # 1/2^5 of the brightness keeps outlines from being smoothed too far where contrast is low
 REACH = 8.0 * 256.0  # along an outline, over which it is smoothed at most, in 1/256 pixels
-STRIP = 8  # pixels along a column, of which it is known together whether they have jagged outlines or lines
-COLUMNS = 8  # that a thread takes at a time: neighbouring columns share memory that is laid out in rows
+STRIP = 8  # pixels along a row, of which it is known together whether they have jagged outlines or lines
+COLUMNS = 16  # that a thread takes at a time: neighbouring columns share memory that is laid out in rows
 JAGGED = 1 << 31  # bit of a packed colour: the pixel is next to an outline
 _PLAIN = JAGGED - 1  # all other bits
 _EVEN = 0x00FF00FF
@@ -25,14 +25,13 @@ _OUTLINES, _LINES = 1, 2  # what there may be in a strip
 
 Pixels: TypeAlias = ti.types.ndarray(dtype=ti.u32, ndim=2)
 IntGrid: TypeAlias = ti.types.ndarray(dtype=ti.i32, ndim=2)
-Bytes: TypeAlias = ti.types.ndarray(dtype=ti.u8, ndim=3)
 
 
 @ti.func
 def pack(color: ti.math.vec3) -> ti.u32:
-    """Red, green, blue, a byte each from the lowest on, and in seven bits their brightness; from colours in 0..255."""
+    """Blue, green, red, a byte each from the lowest on, and in seven bits their brightness; from colours in 0..255."""
     c = ti.min(ti.cast(color + 0.5, ti.i32), 255)
-    return ti.cast(c.x | c.y << 8 | c.z << 16 | (77 * c.x + 150 * c.y + 29 * c.z) >> 9 << 24, ti.u32)
+    return ti.cast(c.z | c.y << 8 | c.x << 16 | (77 * c.x + 150 * c.y + 29 * c.z) >> 9 << 24, ti.u32)
 
 
 @ti.func
@@ -53,14 +52,12 @@ def draw_lines(
     n: ti.i32, ends: Rows, group: Ints, widths: Reals, view: Rows, scale: ti.f32, near: ti.f32, keys: Keys,
     lines: IntGrid, strips: IntGrid,
 ):  # fmt: skip
-    """How much of each pixel lines cover that nothing hides: coverage in 0..256 times 65536, and their group."""
-    for i in range(ti.max(lines.shape[0], ROUNDS)):
-        if i < lines.shape[0]:
-            for j in range(lines.shape[1]):
-                lines[i, j] = 0
-    for piece in range(ti.max(n * PIECES, ROUNDS)):
-        if piece < n * PIECES:
-            k = piece // PIECES
+    """How much of each pixel lines cover that nothing hides: coverage in 0..256 times 65536, and their group. `lines`
+    is zero before."""
+    for turn in range(turns(n * PIECES)):
+        piece = task(turn)
+        k = piece // PIECES
+        if k < n:
             p, q = local(ends[2 * k], view), local(ends[2 * k + 1], view)
             if p.z > near or q.z > near:
                 if p.z < near:
@@ -159,30 +156,48 @@ def _busy(strips: ti.template(), i: ti.i32, q: ti.i32) -> ti.i32:
 
 @ti.kernel
 def finish(
-    image: Pixels, strips: IntGrid, lines: IntGrid, line_colors: Rows, panels: Bytes, shown: ti.i32, out: Pixels
+    image: Pixels, strips: IntGrid, lines: IntGrid, line_colors: Rows, panels: Pixels, shown: ti.i32, out: Pixels
 ):  # fmt: skip
-    """Columns first and bottom up, with lines, and with panels (rows first and top down) if they are `shown`; a pixel
-    is red, green, blue and 255, a byte each from the lowest on."""
-    width, height = image.shape[0], image.shape[1]
-    ti.loop_config(block_dim=COLUMNS)
-    for i in range(ti.max(width, ROUNDS)):
-        if i < width:
+    """With lines, and with panels if they are `shown`; a pixel is blue, green, red and 255, a byte each from the lowest
+    on, those of panels are red, green, blue and alpha."""
+    for turn in range(turns(image.shape[0])):
+        i = task(turn)
+        if i < image.shape[0]:
             for q in range(strips.shape[1]):
                 busy = _busy(strips, i, q)
-                for j in range(q * STRIP, ti.min(q * STRIP + STRIP, height)):
+                for j in range(q * STRIP, ti.min(q * STRIP + STRIP, image.shape[1])):
                     seen = image[i, j]
                     if busy > 0:
                         seen = smooth(image, i, j)
                         line = lines[i, j]
                         if line > 0:
                             seen = _mixed(seen, pack(255.0 * line_colors[line & 0xFFFF]), ti.cast(line >> 16, ti.u32))
-                    alpha = 0
                     if shown == 1:
-                        alpha = ti.cast(panels[height - 1 - j, i, 3], ti.i32)
-                    if alpha > 0:
-                        below, seen = seen, ti.u32(0)
-                        for c in ti.static(range(3)):
-                            above = ti.cast(panels[height - 1 - j, i, c], ti.i32)
-                            both = ti.cast(below >> 8 * c & 255, ti.i32) * (255 - alpha) + above * alpha + 128
-                            seen |= ti.cast((both + (both >> 8)) >> 8, ti.u32) << 8 * c  # both / 255, rounded
+                        seen = _under(panels[i, j], seen)
                     out[i, j] = seen | ti.u32(_OPAQUE)
+
+
+@ti.func
+def _under(panel: ti.u32, below: ti.u32) -> ti.u32:
+    """A colour below that of a panel."""
+    alpha, seen = ti.cast(panel >> 24, ti.i32), below
+    if alpha > 0:
+        seen = ti.u32(0)
+        for c in ti.static(range(3)):
+            above = ti.cast(panel >> 8 * (2 - c) & 255, ti.i32)
+            both = ti.cast(below >> 8 * c & 255, ti.i32) * (255 - alpha) + above * alpha + 128
+            seen |= ti.cast((both + (both >> 8)) >> 8, ti.u32) << 8 * c  # both / 255, rounded
+    return seen
+
+
+@ti.kernel
+def as_columns(image: Pixels, out: Pixels):
+    """From what `finish` makes to columns first and bottom up, with red in the lowest byte and blue in the third."""
+    height, width = image.shape[0], image.shape[1]
+    for turn in range(turns((width + COLUMNS - 1) // COLUMNS)):
+        first = task(turn) * COLUMNS
+        if first < width:
+            for i in range(height):
+                for j in range(first, ti.min(first + COLUMNS, width)):
+                    c = image[i, j]
+                    out[j, height - 1 - i] = c & ~ti.u32(_EVEN) | (c & 255) << 16 | c >> 16 & 255

@@ -1,8 +1,9 @@
 """Where the particles and triangles of a picture are in it, and which of them each tile of it has to draw.
 
-Everything is in the camera's frame: x to the right, y up, z forward [m]. A pixel (i, j), columns from the left and
-rows from below, looks along d = (u, v, 1) with u = (i + 0.5 - width / 2) / scale, v = (j + 0.5 - height / 2) / scale:
-t d has the depth t. Spheres are drawn in two rounds: first a few that hide most of the others, then what they do not.
+Everything is in the camera's frame: x down, y to the right, z forward [m], so that memory runs along the rows of the
+picture. A pixel (i, j), rows from the top and columns from the left, looks along d = (u, v, 1) with
+u = (i + 0.5 - height / 2) / scale, v = (j + 0.5 - width / 2) / scale: t d has the depth t. Spheres are drawn in two
+rounds: first a few that hide most of the others, then what they do not.
 """
 
 from typing import TypeAlias
@@ -27,7 +28,7 @@ Ints: TypeAlias = ti.types.ndarray(dtype=ti.i32, ndim=1)
 
 @ti.func
 def local(p: ti.math.vec3, view: ti.template()) -> ti.math.vec3:
-    """A point in the camera's frame; `view` has the rows eye, right, up, forward."""
+    """A point in the camera's frame; `view` has the rows eye, down, right, forward."""
     q = p - view[0]
     return ti.math.vec3(q.dot(view[1]), q.dot(view[2]), q.dot(view[3]))
 
@@ -40,9 +41,9 @@ def _span(x: ti.f32, z: ti.f32, r: ti.f32) -> ti.math.vec2:
 
 
 @ti.func
-def _pixels(low: ti.math.vec2, high: ti.math.vec2, scale: ti.f32, width: ti.i32, height: ti.i32) -> ti.math.ivec4:
+def _pixels(low: ti.math.vec2, high: ti.math.vec2, scale: ti.f32, height: ti.i32, width: ti.i32) -> ti.math.ivec4:
     """Pixels with slopes between `low` and `high`: from (x, y) on to before (z, w), at most the picture."""
-    size = ti.math.vec2(width, height)
+    size = ti.math.vec2(height, width)
     first = ti.math.clamp(low * scale + 0.5 * size, 0.0, size)
     last = ti.math.clamp(high * scale + 0.5 * size + 1.0, 0.0, size)
     return ti.math.ivec4(ti.cast(first.x, ti.i32), ti.cast(first.y, ti.i32), ti.cast(last.x, ti.i32),
@@ -57,15 +58,15 @@ def _cells(size: ti.i32, cell: ti.f32) -> ti.i32:
 @ti.kernel
 def project(
     n: ti.i32, x: Rows, radius: Reals, view: Rows, centres: Fours, nearest: Grid, cell: ti.f32, scale: ti.f32,
-    width: ti.i32, height: ti.i32, near: ti.f32,
+    height: ti.i32, width: ti.i32, near: ti.f32,
 ):  # fmt: skip
     """Brings n particles to the camera's frame, with a radius of no less than a pixel, or of 0 if out of sight.
 
     `nearest` becomes the least depth of a centre in each cell, of so many pixels.
     """
-    columns, rows = _cells(width, cell), _cells(height, cell)
-    for i in range(columns):
-        for j in range(rows):
+    rows, columns = _cells(height, cell), _cells(width, cell)
+    for i in range(rows):
+        for j in range(columns):
             nearest[i, j] = FARTHEST
     for k in range(n):
         c, r = local(x[k], view), radius[k]
@@ -73,25 +74,25 @@ def project(
         if c.z > ti.max(near + r, CLOSEST * r):
             r = ti.max(r, LEAST_REACH * c.z / scale)
             reach = scale * r / (c.z - r) + 1.0
-            px, py = scale * c.x / c.z + 0.5 * width, scale * c.y / c.z + 0.5 * height
-            if -reach < px < width + reach and -reach < py < height + reach:
+            px, py = scale * c.x / c.z + 0.5 * height, scale * c.y / c.z + 0.5 * width
+            if -reach < px < height + reach and -reach < py < width + reach:
                 shown = r
-                i = ti.math.clamp(ti.cast(px / cell, ti.i32), 0, columns - 1)
-                j = ti.math.clamp(ti.cast(py / cell, ti.i32), 0, rows - 1)
+                i = ti.math.clamp(ti.cast(px / cell, ti.i32), 0, rows - 1)
+                j = ti.math.clamp(ti.cast(py / cell, ti.i32), 0, columns - 1)
                 if c.z < nearest[i, j]:  # most are not: an atomic operation costs more than a look
                     ti.atomic_min(nearest[i, j], c.z)
         centres[k] = ti.math.vec4(c, shown)
 
 
 @ti.func
-def _sphere_box(c: ti.math.vec4, scale: ti.f32, width: ti.i32, height: ti.i32) -> ti.math.ivec4:
-    columns, rows = _span(c.x, c.z, c.w), _span(c.y, c.z, c.w)
-    return _pixels(ti.math.vec2(columns[0], rows[0]), ti.math.vec2(columns[1], rows[1]), scale, width, height)
+def _sphere_box(c: ti.math.vec4, scale: ti.f32, height: ti.i32, width: ti.i32) -> ti.math.ivec4:
+    rows, columns = _span(c.x, c.z, c.w), _span(c.y, c.z, c.w)
+    return _pixels(ti.math.vec2(rows[0], columns[0]), ti.math.vec2(rows[1], columns[1]), scale, height, width)
 
 
 @ti.kernel
 def first_spheres(
-    n: ti.i32, centres: Fours, nearest: Grid, cell: ti.f32, scale: ti.f32, width: ti.i32, height: ti.i32, turn: Ints,
+    n: ti.i32, centres: Fours, nearest: Grid, cell: ti.f32, scale: ti.f32, height: ti.i32, width: ti.i32, turn: Ints,
     boxes: Boxes,
 ):  # fmt: skip
     """Chooses the nearest sphere of each cell for the first round: a few, which hide most of the others."""
@@ -100,17 +101,17 @@ def first_spheres(
         turn[k] = OUT
         if c.w > 0.0:
             turn[k] = LATER
-            px, py = scale * c.x / c.z + 0.5 * width, scale * c.y / c.z + 0.5 * height
-            i = ti.math.clamp(ti.cast(px / cell, ti.i32), 0, _cells(width, cell) - 1)
-            j = ti.math.clamp(ti.cast(py / cell, ti.i32), 0, _cells(height, cell) - 1)
+            px, py = scale * c.x / c.z + 0.5 * height, scale * c.y / c.z + 0.5 * width
+            i = ti.math.clamp(ti.cast(px / cell, ti.i32), 0, _cells(height, cell) - 1)
+            j = ti.math.clamp(ti.cast(py / cell, ti.i32), 0, _cells(width, cell) - 1)
             if c.z <= nearest[i, j]:
                 turn[k] = NOW
-                boxes[k] = _sphere_box(c, scale, width, height)
+                boxes[k] = _sphere_box(c, scale, height, width)
 
 
 @ti.kernel
 def other_spheres(
-    n: ti.i32, centres: Fours, farthest: Grid, farthest_around: Grid, scale: ti.f32, width: ti.i32, height: ti.i32,
+    n: ti.i32, centres: Fours, farthest: Grid, farthest_around: Grid, scale: ti.f32, height: ti.i32, width: ti.i32,
     turn: Ints, boxes: Boxes,
 ):  # fmt: skip
     """Chooses for the second round the spheres whose front is nearer than the farthest depth in a part they touch."""
@@ -128,11 +129,11 @@ def other_spheres(
             turn[k] = OUT
             front = c.z - c.w
             reach = c.w / front * ti.sqrt(1.0 + c.xy.norm_sqr() / (c.z * c.z))  # no less than that of the outline
-            px, py = scale * c.x / c.z + 0.5 * width, scale * c.y / c.z + 0.5 * height
+            px, py = scale * c.x / c.z + 0.5 * height, scale * c.y / c.z + 0.5 * width
             i = ti.math.clamp(ti.cast(px, ti.i32) // PART, 0, farthest.shape[0] - 1)
             j = ti.math.clamp(ti.cast(py, ti.i32) // PART, 0, farthest.shape[1] - 1)
             if farthest_around[i, j] > front or reach * scale > PART - 1:
-                box = _sphere_box(c, scale, width, height)
+                box = _sphere_box(c, scale, height, width)
                 boxes[k] = box
                 for p in range(box.x // PART, (box.z + PART - 1) // PART):
                     for q in range(box.y // PART, (box.w + PART - 1) // PART):
@@ -153,7 +154,7 @@ def _reach(p: ti.math.vec3, q: ti.math.vec3, near: ti.f32, low: ti.template(), h
 @ti.kernel
 def place_triangles(
     vertices: ti.i32, faces: ti.i32, first: ti.i32, x: Rows, corners: Faces, view: Rows, placed: Rows, turn: Ints,
-    boxes: Boxes, scale: ti.f32, width: ti.i32, height: ti.i32, near: ti.f32,
+    boxes: Boxes, scale: ti.f32, height: ti.i32, width: ti.i32, near: ti.f32,
 ):  # fmt: skip
     """Brings vertices to the camera's frame, and chooses the triangles that may show; `first` spheres come before."""
     for k in range(vertices):
@@ -166,14 +167,14 @@ def place_triangles(
         _reach(c, a, near, low, high)
         turn[first + m] = OUT
         if low.x <= high.x:
-            box = _pixels(low, high, scale, width, height)
+            box = _pixels(low, high, scale, height, width)
             if box.x < box.z and box.y < box.w:
                 boxes[first + m] = box
                 turn[first + m] = NOW
 
 
 @ti.kernel
-def count(n: ti.i32, turn: Ints, boxes: Boxes, tiles: ti.i32, starts: Ints, rows: ti.i32) -> ti.i32:
+def count(n: ti.i32, turn: Ints, boxes: Boxes, tiles: ti.i32, starts: Ints, across: ti.i32) -> ti.i32:
     """How many entries the lists of all tiles have; `starts` becomes where each list begins and, last, that number."""
     for t in range(tiles + 1):
         starts[t] = 0
@@ -182,7 +183,7 @@ def count(n: ti.i32, turn: Ints, boxes: Boxes, tiles: ti.i32, starts: Ints, rows
             box = boxes[k]
             for i in range(box.x // TILE, (box.z + TILE - 1) // TILE):
                 for j in range(box.y // TILE, (box.w + TILE - 1) // TILE):
-                    ti.atomic_add(starts[i * rows + j], 1)
+                    ti.atomic_add(starts[i * across + j], 1)
     total = 0
     ti.loop_config(serialize=True)
     for t in range(tiles + 1):
@@ -193,7 +194,7 @@ def count(n: ti.i32, turn: Ints, boxes: Boxes, tiles: ti.i32, starts: Ints, rows
 
 
 @ti.kernel
-def sort(n: ti.i32, turn: Ints, boxes: Boxes, tiles: ti.i32, starts: Ints, rows: ti.i32, used: Ints, lists: Ints):
+def sort(n: ti.i32, turn: Ints, boxes: Boxes, tiles: ti.i32, starts: Ints, across: ti.i32, used: Ints, lists: Ints):
     """Writes each thing into the lists of the tiles it may touch, in any order."""
     for t in range(tiles):
         used[t] = 0
@@ -202,5 +203,5 @@ def sort(n: ti.i32, turn: Ints, boxes: Boxes, tiles: ti.i32, starts: Ints, rows:
             box = boxes[k]
             for i in range(box.x // TILE, (box.z + TILE - 1) // TILE):
                 for j in range(box.y // TILE, (box.w + TILE - 1) // TILE):
-                    t = i * rows + j
+                    t = i * across + j
                     lists[starts[t] + ti.atomic_add(used[t], 1)] = k

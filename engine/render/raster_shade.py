@@ -2,10 +2,10 @@
 
 import taichi as ti
 
-from pliant.backend import ROUNDS
+from pliant.backend import task, turns
 from pliant.render.backdrop import Image, behind
 from pliant.render.gloss import wet
-from pliant.render.raster_finish import COLUMNS, JAGGED, STRIP, IntGrid, Pixels, pack
+from pliant.render.raster_finish import JAGGED, STRIP, IntGrid, Pixels, pack
 from pliant.render.raster_kernels import Faces, Fours, Reals
 from pliant.render.raster_tiles import EMPTY, Keys, key_depth
 from pliant.render.shadow import Grid, Rows
@@ -50,10 +50,10 @@ def _dry(
 
 
 @ti.kernel
-def paint_sky(sky: Image, width: ti.i32, height: ti.i32, rows: Rows, cover: Grid):
+def paint_sky(sky: Image, height: ti.i32, width: ti.i32, rows: Rows, cover: Grid):
     """What stands behind, at every eighth pixel in each direction: it is smooth enough to be interpolated."""
     for i, j in sky:
-        sky[i, j] = behind((2 * STRIP * i + 1) / width - 1.0, (STRIP * j + 0.5) / height, rows, cover)
+        sky[i, j] = behind((2 * STRIP * j + 1) / width - 1.0, 1.0 - (STRIP * i + 0.5) / height, rows, cover)
 
 
 @ti.kernel
@@ -65,43 +65,54 @@ def shade(
     """The colour of each pixel, and for each strip of them whether there are outlines in it.
 
     `lights` has two rows for each of `count` lights, their direction in the camera's frame and their colour; `stage`
-    the world's up in that frame, the ambient light, right, up and forward of the camera, zenith, horizon, and the
+    the world's up in that frame, the ambient light, down, right and forward of the camera, zenith, horizon, and the
     direction halfway between camera and first light. `sky` is made by `paint_sky`.
     """
-    width, height = keys.shape[0], keys.shape[1]
-    ti.loop_config(block_dim=COLUMNS)
-    for i in range(ti.max(width, ROUNDS)):
-        if i < width:
-            p, x = i // STRIP, i % STRIP / STRIP
-            high = 255.0 * ti.math.mix(sky[p, 0], sky[p + 1, 0], x)
-            for q in range((height + STRIP - 1) // STRIP):
-                low = high
-                high = 255.0 * ti.math.mix(sky[p, q + 1], sky[p + 1, q + 1], x)
-                jagged = 0
-                for j in range(q * STRIP, ti.min(q * STRIP + STRIP, height)):
-                    key = keys[i, j]
-                    if key == ti.i64(EMPTY):
-                        image[i, j] = pack(ti.math.mix(low, high, (j - q * STRIP) / STRIP))
-                    else:
-                        seen = _seen(i, j, key, width, height, spheres, centres, colors, corners, placed, normals,
-                                     vertex_colors, clear, gloss, lights, count, stage, 1.0 / scale)  # fmt: skip
-                        around = _around(keys, i, j, key_depth(key), scale)
-                        packed = pack((255.0 - 255.0 * CREVICE * around.x) * seen)
-                        if around.y > OUTLINE * key_depth(key):
-                            packed |= ti.u32(JAGGED)
-                            jagged = 1
-                        image[i, j] = packed
-                strips[i, q] = jagged
+    for turn in range(turns(keys.shape[0])):
+        i = task(turn)
+        if i < keys.shape[0]:
+            _shade_row(i, keys, image, strips, spheres, centres, colors, corners, placed, normals, vertex_colors,
+                       clear, gloss, lights, count, stage, sky, scale)  # fmt: skip
+
+
+@ti.func
+def _shade_row(
+    i: ti.i32, keys: ti.template(), image: ti.template(), strips: ti.template(), spheres: ti.i32,
+    centres: ti.template(), colors: ti.template(), corners: ti.template(), placed: ti.template(),
+    normals: ti.template(), vertex_colors: ti.template(), clear: ti.template(), gloss: ti.template(),
+    lights: ti.template(), count: ti.template(), stage: ti.template(), sky: ti.template(), scale: ti.f32,
+):  # fmt: skip
+    height, width = keys.shape[0], keys.shape[1]
+    p, x = i // STRIP, i % STRIP / STRIP
+    right = 255.0 * ti.math.mix(sky[p, 0], sky[p + 1, 0], x)
+    for q in range((width + STRIP - 1) // STRIP):
+        left = right
+        right = 255.0 * ti.math.mix(sky[p, q + 1], sky[p + 1, q + 1], x)
+        jagged = 0
+        for j in range(q * STRIP, ti.min(q * STRIP + STRIP, width)):
+            key = keys[i, j]
+            if key == ti.i64(EMPTY):
+                image[i, j] = pack(ti.math.mix(left, right, (j - q * STRIP) / STRIP))
+            else:
+                seen = _seen(i, j, key, height, width, spheres, centres, colors, corners, placed, normals,
+                             vertex_colors, clear, gloss, lights, count, stage, 1.0 / scale)  # fmt: skip
+                around = _around(keys, i, j, key_depth(key), scale)
+                packed = pack((255.0 - 255.0 * CREVICE * around.x) * seen)
+                if around.y > OUTLINE * key_depth(key):
+                    packed |= ti.u32(JAGGED)
+                    jagged = 1
+                image[i, j] = packed
+        strips[i, q] = jagged
 
 
 @ti.func
 def _seen(
-    i: ti.i32, j: ti.i32, key: ti.i64, width: ti.i32, height: ti.i32, spheres: ti.i32, centres: ti.template(),
+    i: ti.i32, j: ti.i32, key: ti.i64, height: ti.i32, width: ti.i32, spheres: ti.i32, centres: ti.template(),
     colors: ti.template(), corners: ti.template(), placed: ti.template(), normals: ti.template(),
     vertex_colors: ti.template(), clear: ti.template(), gloss: ti.template(), lights: ti.template(),
     count: ti.template(), stage: ti.template(), pixel: ti.f32,
 ) -> ti.math.vec3:  # fmt: skip
-    d = ti.math.vec3((i + 0.5 - 0.5 * width) * pixel, (j + 0.5 - 0.5 * height) * pixel, 1.0)
+    d = ti.math.vec3((i + 0.5 - 0.5 * height) * pixel, (j + 0.5 - 0.5 * width) * pixel, 1.0)
     k, point, seen = ti.cast(key & 0x7FFFFFFF, ti.i32), key_depth(key) / d.norm_sqr() * d, ti.math.vec3(0.0)
     if k < spheres:
         c = centres[k]

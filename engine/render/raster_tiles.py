@@ -9,13 +9,12 @@ from typing import TypeAlias
 
 import taichi as ti
 
-from pliant.backend import ROUNDS
+from pliant.backend import task, turns
 from pliant.render.raster_kernels import FARTHEST, PART, TILE, Boxes, Faces, Fours, Ints
 from pliant.render.shadow import Grid, Rows
 
 EMPTY = 0x58635FA9_7FFFFFFF  # key of a pixel that sees nothing: FARTHEST, and the last index
 _OVERLAP = 0.01  # pixels by which triangles that share an edge overlap: rounding must not leave gaps
-_CHUNK = 1  # tiles that a thread takes at a time
 
 Keys: TypeAlias = ti.types.ndarray(dtype=ti.i64, ndim=2)
 
@@ -29,16 +28,16 @@ def _offer(keys: ti.template(), i: ti.i32, j: ti.i32, t: ti.f32, k: ti.i32):
 def _draw_sphere(c: ti.math.vec4, k: ti.i32, box: ti.math.ivec4, scale: ti.f32, keys: ti.template()):
     """With c = z (u0, v0, 1), d = (u0 + du, v0 + dv, 1) and q = (r/z)^2 d^2 - |c x d|^2 / z^2, t d^2 = c.d - z sqrt(q).
 
-    In each column q = alpha + beta dv - gamma dv^2, which is above zero between two rows.
+    In each row q = alpha + beta dv - gamma dv^2, which is above zero between two columns.
     """
     u0, v0, thin, pixel = c.x / c.z, c.y / c.z, (c.w / c.z) ** 2, 1.0 / scale
     straight = 1.0 + u0 * u0 + v0 * v0
     gamma = 1.0 - thin + u0 * u0
     half = 0.5 / gamma
-    left = u0 + (0.5 * keys.shape[0] - 0.5) * pixel
-    base = v0 * scale + 0.5 * keys.shape[1] - 0.5  # the row where dv is zero
+    top = u0 + (0.5 * keys.shape[0] - 0.5) * pixel
+    base = v0 * scale + 0.5 * keys.shape[1] - 0.5  # the column where dv is zero
     for i in range(box.x, box.z):
-        du = i * pixel - left
+        du = i * pixel - top
         alpha = thin * (straight + 2.0 * u0 * du) - (1.0 - thin + v0 * v0) * du * du
         beta = 2.0 * v0 * (thin + u0 * du)
         square = beta * beta + 4.0 * gamma * alpha
@@ -89,9 +88,9 @@ def _draw_triangle(
 
 
 @ti.func
-def squared(i: ti.i32, j: ti.i32, scale: ti.f32, width: ti.i32, height: ti.i32) -> ti.f32:
+def squared(i: ti.i32, j: ti.i32, scale: ti.f32, height: ti.i32, width: ti.i32) -> ti.f32:
     """|d|^2 of a pixel."""
-    return 1.0 + ((i + 0.5 - 0.5 * width) / scale) ** 2 + ((j + 0.5 - 0.5 * height) / scale) ** 2
+    return 1.0 + ((i + 0.5 - 0.5 * height) / scale) ** 2 + ((j + 0.5 - 0.5 * width) / scale) ** 2
 
 
 @ti.func
@@ -102,24 +101,24 @@ def key_depth(key: ti.i64) -> ti.f32:
 
 @ti.kernel
 def draw(
-    fresh: ti.i32, spheres: ti.i32, tiles: ti.i32, rows: ti.i32, starts: Ints, lists: Ints, boxes: Boxes,
+    fresh: ti.i32, spheres: ti.i32, tiles: ti.i32, across: ti.i32, starts: Ints, lists: Ints, boxes: Boxes,
     centres: Fours, corners: Faces, placed: Rows, scale: ti.f32, near: ti.f32, keys: Keys, farthest: Grid,
 ):  # fmt: skip
     """Draws the things listed for each tile. `fresh` empties the picture first, and fills `farthest` afterwards."""
-    ti.loop_config(block_dim=_CHUNK)
-    for tile in range(ti.max(tiles, ROUNDS)):
+    for turn in range(turns(tiles)):
+        tile = task(turn)
         if tile < tiles:
-            _draw_tile(fresh, spheres, tile, rows, starts, lists, boxes, centres, corners, placed, scale, near, keys,
+            _draw_tile(fresh, spheres, tile, across, starts, lists, boxes, centres, corners, placed, scale, near, keys,
                        farthest)  # fmt: skip
 
 
 @ti.func
 def _draw_tile(
-    fresh: ti.i32, spheres: ti.i32, tile: ti.i32, rows: ti.i32, starts: ti.template(), lists: ti.template(),
+    fresh: ti.i32, spheres: ti.i32, tile: ti.i32, across: ti.i32, starts: ti.template(), lists: ti.template(),
     boxes: ti.template(), centres: ti.template(), corners: ti.template(), placed: ti.template(), scale: ti.f32,
     near: ti.f32, keys: ti.template(), farthest: ti.template(),
 ):  # fmt: skip
-    low = ti.math.ivec2(tile // rows * TILE, tile % rows * TILE)
+    low = ti.math.ivec2(tile // across * TILE, tile % across * TILE)
     high = ti.min(low + TILE, ti.math.ivec2(keys.shape[0], keys.shape[1]))
     if fresh == 1:
         for i in range(low.x, high.x):
@@ -149,9 +148,9 @@ def _draw_tile(
 @ti.func
 def _least(box: ti.math.ivec4, scale: ti.f32, keys: ti.template()) -> ti.f32:
     """The least |d|^2 in a box of pixels: that of the one nearest to the middle of the picture."""
-    width, height = keys.shape[0], keys.shape[1]
-    i, j = ti.math.clamp(width // 2, box.x, box.z), ti.math.clamp(height // 2, box.y, box.w)
-    return squared(i, j, scale, width, height)
+    height, width = keys.shape[0], keys.shape[1]
+    i, j = ti.math.clamp(height // 2, box.x, box.z), ti.math.clamp(width // 2, box.y, box.w)
+    return squared(i, j, scale, height, width)
 
 
 @ti.func

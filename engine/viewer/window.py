@@ -1,8 +1,7 @@
 """The window: shows what the player tells, passes on what the user wants.
 
 GGUI gives a window, keys and the mouse. What is in it is one image: the picture, drawn by `Raster`, and the panels over
-it, in the form that GGUI wants (its own `set_image` would copy it first, which takes longer than to draw it). The
-simulation runs in a process of its own (`Remote`), so nothing here waits for a step.
+it. The simulation runs in a process of its own (`Remote`), so nothing here waits for a step.
 """
 
 import contextlib
@@ -16,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import taichi as ti
-from taichi.ui.utils import get_field_info
 
 from pliant import backend
 from pliant.errors import PliantError
@@ -37,6 +35,7 @@ from pliant.viewer.notices import Extras
 from pliant.viewer.panels import SIDE, Panels
 from pliant.viewer.remote import Remote
 from pliant.viewer.report import Report
+from pliant.viewer.screen import Screen
 from pliant.viewer.state import LIMITS, ViewState
 from pliant.viewer.statistics import STATISTICS, History
 from pliant.viewer.steering import Steering
@@ -111,7 +110,7 @@ class Window:
             self._window = ti.ui.Window(title, size, vsync=False)
         except RuntimeError as error:
             raise PliantError(f"no window can be opened: {' '.join(str(error).split())}. {OFFER}") from error
-        self._canvas = self._window.get_canvas()
+        self._screen = Screen(self._window, *size)
         self.size = size
         self._unframed = False  # whether the scene is to be framed once the panels are there
         self._raster, self._ui, self._panels, self._drawing = Raster(*size), Ui(scale), Panels(), Drawing()
@@ -151,6 +150,7 @@ class Window:
             self._ears.close()
         self._drawing.surfacer.close()
         self._report.close()
+        self._screen.close()
         with elsewhere():
             self._window.destroy()
 
@@ -360,8 +360,8 @@ class Window:
         self._fresh = self._urgent = False
         if self.opened is not None and self.moment is not None and self.navigator is not None:
             self._picture(wanted)
-        self._canvas.canvas.set_image(get_field_info(self._raster.image(self._overlay)))
-        self._window.show()
+        self._raster.image(self._overlay, self._screen.image)
+        self._screen.show()
         if recording and self._recorder is not None and self.drawn is not None:
             with self._until_done():
                 self._recorder.add(self._shot())
@@ -416,6 +416,7 @@ class Window:
             self.size, self._seen = size, None
             if min(size) >= SMALLEST:
                 self._raster.resize(*size)
+                self._screen.resize(*size)
 
     def _count(self, now: float, new: bool) -> None:
         if self._ears is None:  # the window is there only once it was shown

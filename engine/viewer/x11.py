@@ -14,6 +14,10 @@ LOCKS = (0, 2, 16, 18)  # Caps Lock and Num Lock, on or not
 SHIFT = 1
 
 
+class SharingError(Exception):
+    """The X server cannot take pictures from this process's memory, for a reason."""
+
+
 def missing_display() -> str | None:
     """None if a window can be opened here as far as X11 knows, otherwise one sentence."""
     if os.environ.get("WAYLAND_DISPLAY") and not os.environ.get("DISPLAY"):
@@ -36,22 +40,10 @@ class Ears:
     """Hears keys and the wheel over the window of this process; without python-xlib or an X server, nothing."""
 
     def __init__(self) -> None:
-        self._display: Any = None
         self._names: dict[int, str] = {}
-        try:
-            from Xlib import display
-            from Xlib.error import ConnectionClosedError, DisplayError
-        except ImportError:
-            return
-        try:
-            self._display = display.Display()
-        except (DisplayError, ConnectionClosedError, OSError):
-            return
-        window = _own_window(self._display, self._display.screen().root)
-        if window is None:
-            self.close()
-            return
-        self._grab(window)
+        self._display, window = own_window()
+        if window is not None:
+            self._grab(window)
 
     def _grab(self, window: Any) -> None:
         from Xlib import XK, X
@@ -93,7 +85,26 @@ class Ears:
             self._display = None
 
 
-def _own_window(display: Any, root: Any) -> Any:
+def own_window() -> tuple[Any, Any]:
+    """A new connection to the X server, and the window of this process; None for both without python-xlib, server or
+    window."""
+    try:
+        from Xlib import display
+        from Xlib.error import ConnectionClosedError, DisplayError
+    except ImportError:
+        return None, None
+    try:
+        connection = display.Display()
+        window = _find_window(connection, connection.screen().root)
+    except (DisplayError, ConnectionClosedError, OSError):
+        return None, None
+    if window is None:
+        connection.close()
+        return None, None
+    return connection, window
+
+
+def _find_window(display: Any, root: Any) -> Any:
     """The window of this process below `root`, however deep a window manager has put it."""
     from Xlib.error import XError
 
