@@ -7,16 +7,14 @@ by the light that GGUI is going to multiply it with.
 import numpy as np
 import taichi as ti
 
-from pliant.render.picture import Picture, Points, Surface
-from pliant.render.shadow import Rows, ShadowMap, edge_length, shaded
+from pliant.render.picture import Picture, Surface
+from pliant.render.shadow import Reals, Rows, ShadowMap, shadows_on
 
 FACE_ON = 0.03  # share of light that water reflects at right angles is 0.02; a little more reads as wet
 POWER = 5  # of its rise towards a grazing angle (Schlick 1994)
 GRAZING = 0.75  # less than Fresnel's 1: nothing but sky is reflected here, not the scene
 MATTE = 0.84  # of the light is left to the body of the water: white foam must not burn out in full sun
-SHARPNESS = 60.0  # of highlights, as a Blinn-Phong exponent
-DULL = 0.8  # cosine below which nothing is left of a highlight: 0.8^60 is a millionth
-LIFT = 2.0  # in cells of the shadow map or edges of the mesh, whichever are longer
+SQUARINGS = 6  # of highlights: 2^6 is their Blinn-Phong exponent
 SHADE = 2.0  # times a shadow's darkness that it takes from the light that casts it
 WRAP = 0.25  # how far light creeps round an edge: water is lit from inside as well
 AMBIENT_SHARE = 0.5  # of a shadow's darkness that also takes from the light of the sky
@@ -26,9 +24,9 @@ BRIGHTNESS = 0.9  # of highlights, times the light's colour
 def glossy(surface: Surface, normals: np.ndarray, picture: Picture, shadows: ShadowMap | None) -> np.ndarray:
     """Colours (n, 3) of the vertices with which GGUI draws the surface as if it were wet."""
     colors = np.array(surface.color, np.float32)
-    clear = shadows_on(surface, normals, picture, shadows)
+    clear, lights = shadows_on(surface, normals, shadows, picture.shadow), light_rows(picture)
     _gloss(
-        surface.vertices, normals, colors, clear, light_rows(picture), ti.math.vec3(picture.ambient),
+        surface.vertices, normals, colors, clear, lights, len(lights) // 2, ti.math.vec3(picture.ambient),
         ti.math.vec3(picture.camera.position), ti.math.vec3(picture.background), ti.math.vec3(picture.horizon),
         surface.gloss,
     )  # fmt: skip
@@ -44,51 +42,42 @@ def light_rows(picture: Picture) -> np.ndarray:
     return lights
 
 
-def shadows_on(surface: Surface, normals: np.ndarray, picture: Picture, shadows: ShadowMap | None) -> np.ndarray:
-    """How much of the light (n, 3) shadows leave to the vertices, as if each were a particle lifted off the surface:
-    slopes would otherwise shade themselves in stripes."""
-    white = np.ones_like(surface.vertices)
-    if shadows is None:
-        return white
-    size = max(edge_length(surface), 2.0 * shadows.cell)
-    return shaded(Points(surface.vertices + LIFT * size * normals, size, white), shadows, picture.shadow)
-
-
 @ti.func
 def wet(
     color: ti.math.vec3, n: ti.math.vec3, view: ti.math.vec3, up: ti.math.vec3, clear: ti.f32, gloss: ti.f32,
-    lights: ti.template(), ambient: ti.math.vec3, zenith: ti.math.vec3, horizon: ti.math.vec3,
+    lights: ti.template(), count: ti.template(), ambient: ti.math.vec3, zenith: ti.math.vec3, horizon: ti.math.vec3,
 ) -> ti.math.vec3:  # fmt: skip
     """What a surface looks like from `view`; `clear` is the share of light that shadows leave to it.
 
-    `lights` has two rows for each light: the direction to it and its colour.
+    `lights` has two rows for each of `count` lights: the direction to it and its colour.
     """
     cosine = ti.math.clamp(n.dot(view), 0.0, 1.0)
     height = (2.0 * n.dot(view) * n - view).dot(up)  # of the reflected ray
     sky = ti.math.mix(horizon, zenith, ti.math.clamp(height, 0.0, 1.0)) * (0.6 + 0.4 * (height > 0.0))
     lit, shine = ambient * (1.0 - AMBIENT_SHARE * (1.0 - clear)), ti.math.vec3(0.0)
-    for m in range(lights.shape[0] // 2):
+    for m in ti.static(range(count)):
         towards, power = lights[2 * m], lights[2 * m + 1]
-        reaching = 1.0
-        if m == 0:  # the first light casts the shadows
-            reaching = ti.max(1.0 - SHADE * (1.0 - clear), 0.0)
-        lit += reaching * power * ti.max((n.dot(towards) + WRAP) / (1.0 + WRAP), 0.0)
-        facing = n.dot((towards + view).normalized())
-        if facing > DULL:
-            shine += reaching * BRIGHTNESS * power * facing**SHARPNESS
+        if ti.static(m == 0):  # the first light casts the shadows
+            power *= ti.max(1.0 - SHADE * (1.0 - clear), 0.0)
+        lit += power * ti.max((n.dot(towards) + WRAP) / (1.0 + WRAP), 0.0)
+        half = towards + view
+        facing = ti.max(n.dot(half), 0.0) ** 2 / half.norm_sqr()  # the square of a cosine
+        for _ in ti.static(range(SQUARINGS - 1)):
+            facing *= facing
+        shine += BRIGHTNESS * facing * power
     share = gloss * (FACE_ON + (GRAZING - FACE_ON) * (1.0 - cosine) ** POWER)
     return (1.0 - share) * MATTE * color * lit + share * sky + gloss * shine
 
 
 @ti.kernel
 def _gloss(
-    x: Rows, normals: Rows, colors: Rows, clear: Rows, lights: Rows, ambient: ti.math.vec3, eye: ti.math.vec3,
-    zenith: ti.math.vec3, horizon: ti.math.vec3, gloss: ti.f32,
+    x: Rows, normals: Rows, colors: Rows, clear: Reals, lights: Rows, count: ti.template(), ambient: ti.math.vec3,
+    eye: ti.math.vec3, zenith: ti.math.vec3, horizon: ti.math.vec3, gloss: ti.f32,
 ):  # fmt: skip
     for k in x:
         n, view, up = normals[k], (eye - x[k]).normalized(), ti.math.vec3(0.0, 1.0, 0.0)
-        seen = wet(colors[k], n, view, up, clear[k][0], gloss, lights, ambient, zenith, horizon)
+        seen = wet(colors[k], n, view, up, clear[k], gloss, lights, count, ambient, zenith, horizon)
         given = ambient
-        for m in range(lights.shape[0] // 2):
+        for m in ti.static(range(count)):
             given += lights[2 * m + 1] * ti.abs(n.dot(lights[2 * m]))  # GGUI lights both sides of a mesh
         colors[k] = seen / given

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from pliant.errors import PliantError
 from pliant.render.camera import Camera, Triple
+
+_TYPICAL = 1000  # triangles and vertices by which a mesh is judged
+_FINE = 1 / 15  # of a mesh's size: its typical edge, at most, if it is fine
 
 
 @dataclass
@@ -60,6 +64,19 @@ class Surface:
         if self.normals is not None:
             self.normals = np.nan_to_num(_table("Surface.normals", self.normals))
         self.color = np.broadcast_to(np.asarray(self.color, np.float32), self.vertices.shape)
+
+    @cached_property
+    def edge(self) -> float:
+        """Length of a typical edge [m], by some of the triangles."""
+        faces = self.faces[:: max(1, len(self.faces) // _TYPICAL)]
+        a, b, c = (self.vertices[faces[:, k]] for k in range(3))
+        return float(np.sqrt(np.linalg.norm(np.cross(b - a, c - a), axis=1).mean()))
+
+    @cached_property
+    def fine(self) -> bool:
+        """Whether the vertices stand for the mesh: those of fluids do, those of a crate need not."""
+        some = self.vertices[:: max(1, len(self.vertices) // _TYPICAL)]
+        return self.gloss > 0 and self.edge < _FINE * float(np.ptp(some, axis=0).max())
 
 
 @dataclass(frozen=True)

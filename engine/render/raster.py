@@ -14,13 +14,13 @@ from pliant.errors import PliantError
 from pliant.render import raster_kernels as kernels
 from pliant.render.backdrop import surroundings
 from pliant.render.camera import Camera
-from pliant.render.gloss import light_rows, shadows_on
+from pliant.render.gloss import light_rows
 from pliant.render.mesh import corner_normals
 from pliant.render.picture import Picture, Surface
 from pliant.render.raster_finish import STRIP, draw_lines, finish
-from pliant.render.raster_shade import paint_sky, shade
+from pliant.render.raster_shade import FINISHED, paint_sky, shade, wet_vertices
 from pliant.render.raster_tiles import EMPTY, draw
-from pliant.render.shadow import ShadowMap, shaded, shadow_map
+from pliant.render.shadow import ShadowMap, shaded, shadow_map, shadows_on
 
 _REFERENCE = 1280 * 720  # pixels of the picture for which line widths are given
 _LEAST_LINE = 1.0  # pixels: lines are no thinner
@@ -61,6 +61,7 @@ class Raster:
         self._line_colors = np.zeros((1, 3), np.float32)
         self._point_starts = self._face_starts = np.zeros(1, np.int64)
         self._segments = 0
+        self._wet = False  # whether there are fine wet surfaces
         self.resize(width, height)
 
     def resize(self, width: int, height: int) -> None:
@@ -110,9 +111,14 @@ class Raster:
                           half / max(np.linalg.norm(half), 1e-9)], np.float32)  # fmt: skip
         paint_sky(self._sky, *self._keys.shape, *surroundings(picture, camera, self._shadows, self.width / self.height))
         pool = self._pool
+        if self._wet:
+            wet_vertices(
+                int(self._vertex_starts[-1]), pool["placed"], pool["vertex_normals"], pool["vertex_colors"],
+                pool["clear"], pool["vertex_gloss"], lights, len(lights) // 2, stage, pool["seen_colors"],
+            )  # fmt: skip
         shade(
             self._keys, self._colors, self._strips, int(self._point_starts[-1]), pool["centres"], pool["colors"],
-            pool["corners"], pool["placed"], pool["normals"], pool["vertex_colors"], pool["clear"], pool["gloss"],
+            pool["corners"], pool["placed"], pool["normals"], pool["seen_colors"], pool["clear"], pool["gloss"],
             lights, len(lights) // 2, stage, self._sky, scale,
         )  # fmt: skip
         self._draw_lines(picture, view, scale, near)
@@ -193,15 +199,21 @@ class Raster:
         self._vertex_starts = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
         vertices, faces = int(self._vertex_starts[-1]), int(self._face_starts[-1])
         x, colors = self._array("vertices", vertices, 3), self._array("vertex_colors", vertices, 3)
-        clear, corners = self._array("clear", vertices), self._array("corners", faces, 3, kind=np.int32)
-        normals, gloss = self._array("normals", 3 * faces, 3), self._array("gloss", faces)
+        corners, normals = self._array("corners", faces, 3, kind=np.int32), self._array("normals", 3 * faces, 3)
+        gloss, seen = self._array("gloss", faces), self._array("seen_colors", vertices, 3)
+        clear, bent = self._array("clear", vertices), self._array("vertex_normals", vertices, 3)
+        wet = self._array("vertex_gloss", vertices)
         self._array("placed", vertices, 3)
+        self._wet = False
         for slot, (s, vertex, face) in enumerate(zip(surfaces, self._vertex_starts, self._face_starts, strict=False)):
             here, part = slice(vertex, vertex + len(s.vertices)), slice(face, face + len(s.faces))
             x[here], colors[here], corners[part] = s.vertices, s.color, s.faces + vertex
-            gloss[part] = 0.0
+            seen[here], gloss[part], wet[here] = colors[here], 0.0, 0.0
             if s.gloss > 0 and s.normals is not None:  # as in files: a sheen needs smooth normals
-                gloss[part], clear[here] = s.gloss, shadows_on(s, s.normals, picture, self._shadows)[:, 0]
+                gloss[part], clear[here] = s.gloss, shadows_on(s, s.normals, self._shadows, picture.shadow)
+                if s.fine:
+                    self._wet, gloss[part], wet[here], bent[here] = True, FINISHED, s.gloss, s.normals
+                    continue
             normals[3 * face : 3 * (face + len(s.faces))] = self._corner_normals(s, slot)
 
     def _corner_normals(self, surface: Surface, slot: int) -> np.ndarray:
@@ -255,7 +267,10 @@ class Raster:
         if spheres:
             parts = (self._farthest, self._farthest_around)
             kernels.other_spheres(spheres, pool["centres"], *parts, scale, *size, turn, boxes)
-            self._round(False, spheres, spheres, scale, near)
+        if faces:
+            kernels.other_triangles(faces, spheres, pool["corners"], pool["placed"], self._farthest, turn, boxes)
+        if spheres or faces:
+            self._round(False, spheres, spheres + faces, scale, near)
 
     def _round(self, fresh: bool, spheres: int, things: int, scale: float, near: float) -> None:
         pool, tiles = self._pool, (self._tiles, self._across)

@@ -2,15 +2,15 @@
 
 Everything is in the camera's frame: x down, y to the right, z forward [m], so that memory runs along the rows of the
 picture. A pixel (i, j), rows from the top and columns from the left, looks along d = (u, v, 1) with
-u = (i + 0.5 - height / 2) / scale, v = (j + 0.5 - width / 2) / scale: t d has the depth t. Spheres are drawn in two
-rounds: first a few that hide most of the others, then what they do not.
+u = (i + 0.5 - height / 2) / scale, v = (j + 0.5 - width / 2) / scale: t d has the depth t. There are two rounds: first
+what hides most of the others, then what it does not.
 """
 
 from typing import TypeAlias
 
 import taichi as ti
 
-from pliant.render.shadow import Grid, Rows
+from pliant.render.shadow import Grid, Reals, Rows
 
 TILE = 32  # pixels along the side of a tile
 PART = 8  # pixels along the side of the parts of a tile that know the farthest depth in them
@@ -22,7 +22,6 @@ OUT, LATER, NOW = 0, 1, 2  # a thing is not drawn at all, perhaps in the next ro
 Fours: TypeAlias = ti.types.ndarray(dtype=ti.math.vec4, ndim=1)
 Boxes: TypeAlias = ti.types.ndarray(dtype=ti.math.ivec4, ndim=1)
 Faces: TypeAlias = ti.types.ndarray(dtype=ti.math.ivec3, ndim=1)
-Reals: TypeAlias = ti.types.ndarray(dtype=ti.f32, ndim=1)
 Ints: TypeAlias = ti.types.ndarray(dtype=ti.i32, ndim=1)
 
 
@@ -109,6 +108,17 @@ def first_spheres(
                 boxes[k] = _sphere_box(c, scale, height, width)
 
 
+@ti.func
+def _turn(front: ti.f32, box: ti.math.ivec4, farthest: ti.template()) -> ti.i32:
+    """NOW for what may show in the second round: it begins before the farthest depth in a part of its box."""
+    found = OUT
+    for p in range(box.x // PART, (box.z + PART - 1) // PART):
+        for q in range(box.y // PART, (box.w + PART - 1) // PART):
+            if farthest[p, q] > front:
+                found = NOW
+    return found
+
+
 @ti.kernel
 def other_spheres(
     n: ti.i32, centres: Fours, farthest: Grid, farthest_around: Grid, scale: ti.f32, height: ti.i32, width: ti.i32,
@@ -135,10 +145,7 @@ def other_spheres(
             if farthest_around[i, j] > front or reach * scale > PART - 1:
                 box = _sphere_box(c, scale, height, width)
                 boxes[k] = box
-                for p in range(box.x // PART, (box.z + PART - 1) // PART):
-                    for q in range(box.y // PART, (box.w + PART - 1) // PART):
-                        if farthest[p, q] > front:
-                            turn[k] = NOW
+                turn[k] = _turn(front, box, farthest)
 
 
 @ti.func
@@ -156,7 +163,10 @@ def place_triangles(
     vertices: ti.i32, faces: ti.i32, first: ti.i32, x: Rows, corners: Faces, view: Rows, placed: Rows, turn: Ints,
     boxes: Boxes, scale: ti.f32, height: ti.i32, width: ti.i32, near: ti.f32,
 ):  # fmt: skip
-    """Brings vertices to the camera's frame, and chooses the triangles that may show; `first` spheres come before."""
+    """Brings vertices to the camera's frame, and chooses the triangles that may show; `first` spheres come before.
+
+    Those that turn their backs on the camera wait for the second round: mostly, others hide them.
+    """
     for k in range(vertices):
         placed[k] = local(x[k], view)
     for m in range(faces):
@@ -170,7 +180,21 @@ def place_triangles(
             box = _pixels(low, high, scale, height, width)
             if box.x < box.z and box.y < box.w:
                 boxes[first + m] = box
-                turn[first + m] = NOW
+                turn[first + m] = LATER if a.dot((b - a).cross(c - a)) > 0.0 else NOW
+
+
+@ti.kernel
+def other_triangles(
+    faces: ti.i32, first: ti.i32, corners: Faces, placed: Rows, farthest: Grid, turn: Ints, boxes: Boxes
+):  # fmt: skip
+    """Chooses triangles for the second round as `other_spheres` does."""
+    for m in range(faces):
+        k = first + m
+        if turn[k] == NOW:
+            turn[k] = OUT
+        elif turn[k] == LATER:
+            front = ti.min(placed[corners[m].x].z, placed[corners[m].y].z, placed[corners[m].z].z)
+            turn[k] = _turn(front, boxes[k], farthest)
 
 
 @ti.kernel

@@ -15,6 +15,8 @@ CREVICE = 0.33  # of the light that a pixel deep between others loses
 FLAT = 0.15  # slope up to which a surface does not count as hollow: the faces of smooth meshes meet at such angles
 AWAY = 2  # pixels to the neighbours that may stand around one
 AROUND = ((AWAY, AWAY), (AWAY, -AWAY))  # to one of two opposite neighbours
+FINISHED = -1.0  # gloss of a triangle whose corners already have the colours that are seen
+AWAY_FROM = -0.3  # cosine between a normal and the way to the camera: around outlines it may be below zero
 OUTLINE = 1.01  # times its depth: what is so far behind a neighbour makes the edge between them an outline
 
 
@@ -57,6 +59,21 @@ def paint_sky(sky: Image, height: ti.i32, width: ti.i32, rows: Rows, cover: Grid
 
 
 @ti.kernel
+def wet_vertices(
+    n: ti.i32, placed: Rows, normals: Rows, colors: Rows, clear: Reals, gloss: Reals, lights: Rows,
+    count: ti.template(), stage: Rows, seen: Rows,
+):  # fmt: skip
+    """What fine wet surfaces look like at their vertices, which are those with a `gloss`: between them it is mixed."""
+    for k in range(n):
+        if gloss[k] > 0.0:
+            towards, normal = -placed[k].normalized(), local_direction(normals[k], stage)
+            if normal.dot(towards) < AWAY_FROM:  # if it is seen at all, then from inside
+                normal = -normal
+            seen[k] = wet(colors[k], normal, towards, stage[0], clear[k], gloss[k], lights, count, stage[1], stage[5],
+                          stage[6])  # fmt: skip
+
+
+@ti.kernel
 def shade(
     keys: Keys, image: Pixels, strips: IntGrid, spheres: ti.i32, centres: Fours, colors: Rows, corners: Faces,
     placed: Rows, normals: Rows, vertex_colors: Rows, clear: Reals, gloss: Reals, lights: Rows, count: ti.template(),
@@ -66,7 +83,8 @@ def shade(
 
     `lights` has two rows for each of `count` lights, their direction in the camera's frame and their colour; `stage`
     the world's up in that frame, the ambient light, down, right and forward of the camera, zenith, horizon, and the
-    direction halfway between camera and first light. `sky` is made by `paint_sky`.
+    direction halfway between camera and first light. `sky` is made by `paint_sky`. Where the `gloss` of a triangle is
+    FINISHED, its `vertex_colors` are made by `wet_vertices`.
     """
     for turn in range(turns(keys.shape[0])):
         i = task(turn)
@@ -140,17 +158,18 @@ def _on_triangle(
     f = corners[m]
     a, b, c = placed[f.x], placed[f.y], placed[f.z]
     w = _weights(a, b, c, p)
-    flat = (b - a).cross(c - a)
-    n = local_direction(w.x * normals[3 * m] + w.y * normals[3 * m + 1] + w.z * normals[3 * m + 2], stage).normalized()
-    if flat.dot(p) * flat.dot(n) > 0.0:  # seen from behind
-        n = -n
-    color = w.x * colors[f.x] + w.y * colors[f.y] + w.z * colors[f.z]
-    seen = ti.math.vec3(0.0)
-    if gloss[m] > 0.0:
-        reaching = w.x * clear[f.x] + w.y * clear[f.y] + w.z * clear[f.z]
-        seen = wet(color, n, -p.normalized(), stage[0], reaching, gloss[m], lights, stage[1], stage[5], stage[6])
-    else:
-        seen = _dry(color, n, lights, count, stage)
+    seen = w.x * colors[f.x] + w.y * colors[f.y] + w.z * colors[f.z]
+    if gloss[m] != FINISHED:
+        n = local_direction(w.x * normals[3 * m] + w.y * normals[3 * m + 1] + w.z * normals[3 * m + 2], stage)
+        n, flat = n.normalized(), (b - a).cross(c - a)
+        if flat.dot(p) * flat.dot(n) > 0.0:  # seen from behind
+            n = -n
+        if gloss[m] > 0.0:
+            reaching = w.x * clear[f.x] + w.y * clear[f.y] + w.z * clear[f.z]
+            seen = wet(seen, n, -p.normalized(), stage[0], reaching, gloss[m], lights, count, stage[1], stage[5],
+                       stage[6])  # fmt: skip
+        else:
+            seen = _dry(seen, n, lights, count, stage)
     return seen
 
 

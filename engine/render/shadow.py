@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import taichi as ti
 
+from pliant.backend import task, turns
 from pliant.render.picture import Points, Surface, Triple
 
 _MAX_CELLS = 768  # along the longer side of the map: about two pixels of a 1280-wide picture per cell
@@ -18,11 +19,11 @@ _BIAS = 4.0  # how many radii an occluder must stand above a particle: neighbour
 _TAPS = 3  # half-width, in cells, of the window over which a particle's shadow is averaged
 _BLUR = 3  # half-width, in cells, of the filters that soften the outline
 _MAX_SAMPLES = 200_000  # on triangles of coarse meshes; of glossy ones that are fine, the vertices sample them
-_TYPICAL = 1000  # triangles and vertices by which a mesh is judged
-_FINE = 1 / 15  # of a mesh's size: its typical edge, at most, if it is fine
+_LIFT = 2.0  # in cells of the map or edges of a mesh, whichever are longer
 
 Grid: TypeAlias = ti.types.ndarray(dtype=ti.f32, ndim=2)
 Rows: TypeAlias = ti.types.ndarray(dtype=ti.math.vec3, ndim=1)
+Reals: TypeAlias = ti.types.ndarray(dtype=ti.f32, ndim=1)
 Table: TypeAlias = ti.types.ndarray(dtype=ti.i64, ndim=2)
 
 
@@ -44,8 +45,8 @@ def shadow_map(direction: Triple, points: list[Points], surfaces: list[Surface])
     """The map seen from `direction`, or None if there is nothing that could cast a shadow."""
     groups, meshes = [(p.x, p.radius) for p in points if len(p.x)], []
     for surface in surfaces:
-        if len(surface.faces) and _fine(surface):
-            groups.append((surface.vertices, edge_length(surface)))
+        if len(surface.faces) and surface.fine:
+            groups.append((surface.vertices, surface.edge))
         elif len(surface.faces):
             meshes.append(surface)
     if not groups and not meshes:
@@ -80,24 +81,22 @@ def shaded(points: Points, shadows: ShadowMap | None, strength: float) -> np.nda
     return colors
 
 
+def shadows_on(surface: Surface, normals: np.ndarray, shadows: ShadowMap | None, strength: float) -> np.ndarray:
+    """How much of the light (n,) shadows leave to the vertices, as if each were a particle lifted off the surface:
+    slopes would otherwise shade themselves in stripes."""
+    left = np.ones(len(surface.vertices), np.float32)
+    if shadows is not None and len(left):
+        size = max(surface.edge, 2.0 * shadows.cell)
+        _shade_lifted(surface.vertices, normals, _LIFT * size, left, _BIAS * size, strength, shadows.heights,
+                      *map(ti.math.vec3, shadows.axes), ti.math.vec2(shadows.origin), shadows.cell)  # fmt: skip
+    return left
+
+
 def _axes(direction: Triple) -> np.ndarray:
     light = np.asarray(direction, float) / np.linalg.norm(direction)
     a = np.cross(light, (0.0, 0.0, 1.0) if abs(light[2]) < 0.9 else (1.0, 0.0, 0.0))
     a /= np.linalg.norm(a)
     return np.array([a, np.cross(light, a), light])
-
-
-def _fine(surface: Surface) -> bool:
-    """Whether the vertices of a mesh stand for it: those of fluids do, those of a crate need not."""
-    some = surface.vertices[:: max(1, len(surface.vertices) // _TYPICAL)]
-    return surface.gloss > 0 and edge_length(surface) < _FINE * float(np.ptp(some, axis=0).max())
-
-
-def edge_length(surface: Surface) -> float:
-    """Length of a typical edge of a mesh [m], by some of its triangles."""
-    faces = surface.faces[:: max(1, len(surface.faces) // _TYPICAL)]
-    a, b, c = (surface.vertices[faces[:, k]] for k in range(3))
-    return float(np.sqrt(np.linalg.norm(np.cross(b - a, c - a), axis=1).mean()))
 
 
 def _areas(surface: Surface) -> np.ndarray:
@@ -129,19 +128,20 @@ def _blurred(image: np.ndarray) -> np.ndarray:
 @ti.kernel
 def _filter(image: Grid, turned: Grid):
     """Means of each row over 2 _BLUR + 1 cells, as columns."""
-    for i in range(image.shape[0]):
-        total = 0.0
-        for j in range(image.shape[1] + _BLUR):
-            if j < image.shape[1]:
-                total += image[i, j]
-            if j > 2 * _BLUR:
-                total -= image[i, j - 2 * _BLUR - 1]
-            if j >= _BLUR:
-                turned[j - _BLUR, i] = total / (2 * _BLUR + 1)
+    for turn in range(turns(image.shape[0])):
+        i, total = task(turn), 0.0
+        if i < image.shape[0]:
+            for j in range(image.shape[1] + _BLUR):
+                if j < image.shape[1]:
+                    total += image[i, j]
+                if j > 2 * _BLUR:
+                    total -= image[i, j - 2 * _BLUR - 1]
+                if j >= _BLUR:
+                    turned[j - _BLUR, i] = total / (2 * _BLUR + 1)
 
 
 @ti.kernel
-def _measure(x: Rows, faces: Table, areas: ti.types.ndarray(dtype=ti.f32, ndim=1)):
+def _measure(x: Rows, faces: Table, areas: Reals):
     for m in areas:
         a, b, c = x[faces[m, 0]], x[faces[m, 1]], x[faces[m, 2]]
         areas[m] = (b - a).cross(c - a).norm() / 2
@@ -171,17 +171,34 @@ def _splat(
                     ti.atomic_max(heights[i, j], x[k].dot(light))
 
 
+@ti.func
+def _left(
+    p: ti.math.vec3, bias: ti.f32, strength: ti.f32, heights: ti.template(), a: ti.math.vec3, b: ti.math.vec3,
+    light: ti.math.vec3, origin: ti.math.vec2, cell: ti.f32,
+) -> ti.f32:  # fmt: skip
+    """The share of light that shadows leave to a point."""
+    centre = ti.floor((ti.Vector([p.dot(a), p.dot(b)]) - origin) / cell + 0.5, ti.i32)
+    height, hidden = p.dot(light), 0.0
+    for i in range(ti.max(centre[0] - _TAPS, 0), ti.min(centre[0] + _TAPS + 1, heights.shape[0])):
+        for j in range(ti.max(centre[1] - _TAPS, 0), ti.min(centre[1] + _TAPS + 1, heights.shape[1])):
+            # Rises over one radius of height, so that the edge of a shadow does not flicker in a film.
+            hidden += ti.math.clamp((heights[i, j] - height) * 4.0 / bias - 3.0, 0.0, 1.0)
+    return 1.0 - strength * hidden / (2 * _TAPS + 1) ** 2
+
+
 @ti.kernel
 def _shade(
     x: Rows, colors: Rows, bias: ti.f32, strength: ti.f32, heights: Grid, a: ti.math.vec3, b: ti.math.vec3,
     light: ti.math.vec3, origin: ti.math.vec2, cell: ti.f32,
 ):  # fmt: skip
     for k in x:
-        centre = ti.floor((ti.Vector([x[k].dot(a), x[k].dot(b)]) - origin) / cell + 0.5, ti.i32)
-        height = x[k].dot(light)
-        hidden = 0.0
-        for i in range(ti.max(centre[0] - _TAPS, 0), ti.min(centre[0] + _TAPS + 1, heights.shape[0])):
-            for j in range(ti.max(centre[1] - _TAPS, 0), ti.min(centre[1] + _TAPS + 1, heights.shape[1])):
-                # Rises over one radius of height, so that the edge of a shadow does not flicker in a film.
-                hidden += ti.math.clamp((heights[i, j] - height) * 4.0 / bias - 3.0, 0.0, 1.0)
-        colors[k] *= 1.0 - strength * hidden / (2 * _TAPS + 1) ** 2
+        colors[k] *= _left(x[k], bias, strength, heights, a, b, light, origin, cell)
+
+
+@ti.kernel
+def _shade_lifted(
+    x: Rows, normals: Rows, lift: ti.f32, left: Reals, bias: ti.f32, strength: ti.f32, heights: Grid, a: ti.math.vec3,
+    b: ti.math.vec3, light: ti.math.vec3, origin: ti.math.vec2, cell: ti.f32,
+):  # fmt: skip
+    for k in x:
+        left[k] = _left(x[k] + lift * normals[k], bias, strength, heights, a, b, light, origin, cell)
