@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import taichi as ti
 
-from pliant.backend import Reals
+from pliant.backend import Ints, Reals, task, turns
 from pliant.neighbors import LANES, START_WIDTH, Neighbors
 from pliant.particles import Particles
 from pliant.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT, smoothing
@@ -229,3 +229,18 @@ def test_one_particle_alone():
     assert neighbors.particles.numpy("density")[0] == pytest.approx(
         D**3 * SMOOTHINGS["cubic_spline"].W(0.0, H), rel=1e-6
     )
+
+
+@ti.kernel
+def _count_tasks(tasks: ti.i32, done: Ints):
+    for turn in range(turns(tasks)):
+        k = task(turn)
+        if k < tasks:
+            done[k] += 1
+
+
+@pytest.mark.parametrize("tasks", [1, 31, 33, 511, 720, 16_384, 16_385, 40_000])
+def test_each_task_is_done_once(tasks):
+    done = np.zeros(tasks, np.int32)
+    _count_tasks(tasks, done)
+    assert (done == 1).all()

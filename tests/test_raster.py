@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 import taichi as ti
+import trimesh
 from taichi.lang.misc import is_arch_supported
 
 from pliant.errors import PliantError
@@ -341,6 +342,32 @@ def test_the_floor_and_the_shadows_are_those_of_files(raster):
     assert (darker[behind] > 30).sum() > 200, "the particles in the shadow"
     assert (abs(darker[behind]) < 3).mean() > 0.6, "the others are as before"
     assert (darker[~grains & (owners(raster) < 0)] > 8).sum() > 100, "the ground beside them"
+
+
+def test_a_fine_wet_ball_looks_as_if_each_pixel_were_shaded(raster):
+    """Its colours are worked out at the vertices, which are some pixels apart."""
+    ball = trimesh.creation.icosphere(5)
+    picture = {"color": BLUE, "normals": ball.vertices, "gloss": 0.6}
+    images = []
+    for fine in (True, False):
+        surface = Surface(ball.vertices, ball.faces, **picture)
+        assert surface.fine
+        surface.fine = fine
+        images.append(drawn(raster, surfaces=[surface]).astype(int))
+    seen = owners(raster) >= 0
+    assert images[1][seen].max() - images[1][seen].min() > 100, "there is light and shade"
+    assert abs(images[0] - images[1])[seen].mean() < 1.0
+    assert abs(images[0] - images[1]).max() < 16
+
+
+def test_a_mesh_is_seen_from_inside(raster):
+    """Triangles that turn their backs are drawn where nothing hides them, and nowhere else."""
+    open_box = trimesh.creation.box((2, 2, 2))
+    faces = open_box.faces[open_box.face_normals[:, 2] < 0.5]  # without the side towards the camera
+    drawn(raster, surfaces=[Surface(open_box.vertices, faces, GREEN)])
+    assert depths(raster)[HEIGHT // 2, WIDTH // 2] == pytest.approx(6.0, rel=1e-5)
+    drawn(raster, surfaces=[Surface(open_box.vertices, open_box.faces, GREEN)])
+    assert depths(raster)[HEIGHT // 2, WIDTH // 2] == pytest.approx(4.0, rel=1e-5)
 
 
 THREADS = """

@@ -33,8 +33,9 @@ class Steering:
             return False
         if not captured:
             self._begin(pointer, keys)
-            self.navigator.zoom(pointer.wheel)
         moved = bool(pointer.wheel) and not captured
+        if moved:
+            self.navigator.zoom(pointer.wheel)
         if self._doing and not self._pressed(*BUTTONS[self._doing]):
             if self._doing == "grab":
                 self._send("release")

@@ -43,6 +43,7 @@ from pliant.viewer.ui import MARGIN, Pointer, Ui
 from pliant.viewer.x11 import Ears, missing_display
 
 RATE = 60.0  # pictures a second, at most
+QUIET = 0.1  # [s] between looks at the panels when neither the mouse nor a key was touched and nothing is drawn
 GLANCE = 0.005  # [s] between looks at mouse and player when there is nothing to draw
 BUSY = 0.1  # [s] between pictures while there is nothing to see but that the player works
 SHARE = 1.5  # times what the last picture took: how long until the next one, unless the user does something
@@ -101,6 +102,8 @@ class Window:
         self.extras = Extras(history=self._history.series)
         self._frames: deque[tuple[float, float]] = deque(maxlen=30)  # when they were drawn, and for how long
         self._overlay: np.ndarray | None = None  # the panels
+        self._laid_out = 0.0  # when
+        self._lively = False  # whether the user did something just now
         self._busy_since = 0.0
         self._recorder: Recorder | None = None
         self._report = Report(report)
@@ -136,7 +139,7 @@ class Window:
                 now = time.perf_counter()
                 self._resize()
                 self._fresh |= self._hear_player(now)
-                self._urgent |= self._hear_user(now - last)
+                self._urgent |= self._hear_user(now, now - last)
                 last = now
                 if not self._draw(now):
                     time.sleep(GLANCE)
@@ -213,7 +216,7 @@ class Window:
         bottom = sum(self._ui.height_of(panel) + MARGIN for panel in (STATISTICS, "Colours"))
         return Room(*self.size, side=(SIDE + MARGIN) * self._ui.scale, bottom=bottom * self._ui.scale)
 
-    def _hear_user(self, seconds: float) -> bool:
+    def _hear_user(self, now: float, seconds: float) -> bool:
         """Keys, mouse and panels. True if the user did something."""
         window, (width, height) = self._window, self.size
         keys = [event.key for event in window.get_events(ti.ui.PRESS)]
@@ -223,20 +226,30 @@ class Window:
         before, down = self._pointer, window.is_pressed(ti.ui.LMB)
         tapped = ti.ui.LMB in keys and ti.ui.LMB in released and not down
         self._pointer = pointer = Pointer(x * width, (1 - y) * height, down, wheel, tapped)
-        self._ui.begin(pointer, width, height)
-        commands = self._panels.draw(self._ui, self.state, self.opened, self.moment, self.extras)
-        self._overlay = self._ui.end()
-        for command in commands:
-            self._obey(*command)
+        lively, did = self._lively, False
+        self._lively = bool(keys or released or heard or pointer != before)
+        if lively or self._lively or now - self._laid_out > QUIET:
+            did = self._lay_out(now)
         for key in keys + heard:
             if key in PRESSED:
                 self._obey(*PRESSED[key])
         if self._unframed and self.moment is not None:
             self._unframed = self.drawn is None  # once more when the colour bar is there, too
             self._do_frame()
+            did = True
         moved = self._steering.follow(before, pointer, keys, self._ui.captures, self.size, seconds)
+        return bool(keys or heard or did or moved or wheel or (before.x, before.y) != (pointer.x, pointer.y))
+
+    def _lay_out(self, now: float) -> bool:
+        """Brings the panels up to date. True if the user used them."""
+        self._laid_out = now
+        self._ui.begin(self._pointer, *self.size)
+        commands = self._panels.draw(self._ui, self.state, self.opened, self.moment, self.extras)
+        self._overlay = self._ui.end()
         self._fresh |= self._ui.changed
-        return bool(keys or heard or commands or moved or wheel or (before.x, before.y) != (pointer.x, pointer.y))
+        for command in commands:
+            self._obey(*command)
+        return bool(commands)
 
     def _held(self, pointer: Pointer) -> tuple[str, np.ndarray] | None:
         """The body, or wall, that is seen at the pointer, and where."""
@@ -348,15 +361,17 @@ class Window:
     def _draw(self, now: float) -> bool:
         """Draws if there is something new, not more often than RATE and, unless the user does something, for a part of
         the time only: the simulation needs the rest. Whether it did."""
-        if min(self.size) < SMALLEST:
+        if min(self.size) < SMALLEST or now - self._last_drawn < 1 / RATE:
             return False
         wanted = self._wanted()
         recording = self._recorder is not None and self._recorder.due
         urgent = self._urgent or recording
         new = urgent or self._fresh or wanted != self._seen or self._drawing.surfacer.fresh
-        least = 1 / RATE if urgent or not self._frames else max(1 / RATE, SHARE * self._frames[-1][1])
+        least = 0.0 if urgent or not self._frames else SHARE * self._frames[-1][1]
         if now - self._last_drawn < (least if new else BUSY if self.extras.busy else STALE):
             return False
+        if self._laid_out < now:
+            self._lay_out(now)
         self._fresh = self._urgent = False
         if self.opened is not None and self.moment is not None and self.navigator is not None:
             self._picture(wanted)
@@ -390,9 +405,8 @@ class Window:
         """What the picture depends on: first where it is seen from, then the rest."""
         if self.navigator is None:
             return None
-        choices = copy.deepcopy(self.state)
-        choices.help = choices.panels = choices.plots = choices.recording = choices.playing = False
-        choices.unfolded, choices.limit = set(), ""
+        choices = dataclasses.replace(self.state, hidden=set(self.state.hidden), help=False, panels=False, plots=False,
+                                      recording=False, playing=False, unfolded=set(), limit="")  # fmt: skip
         if self._seen is not None and (choices.color, choices.grains, choices.solid) != self._shown(self._seen[2]):
             self._ask_for_fields()
         return self.navigator.camera, self._moments, choices, self.size
