@@ -75,6 +75,7 @@ def test_it_tells_of_the_scene(scene):
     assert {wall.name for wall in opened.stage.walls} == {"tank"}
     assert set(opened.stage.skins) == {"cube"}
     assert {"speed", "pressure", "velocity.y", "position.y", "stress"} <= set(opened.fields)
+    assert opened.fields["q"] == "Pa s^2" and opened.meanings["q"] == "dt^2 times pressure"
     named = {(k.owner, k.name): k for k in opened.knobs}
     assert named["", "gravity.y"].value == -9.81 and named["", "gravity.y"].low < -9.81
     assert named["cube", "young"].log and named["cube", "young"].unit == "Pa"

@@ -61,7 +61,7 @@ def wet(
             power *= ti.max(1.0 - SHADE * (1.0 - clear), 0.0)
         lit += power * ti.max((n.dot(towards) + WRAP) / (1.0 + WRAP), 0.0)
         half = towards + view
-        facing = ti.max(n.dot(half), 0.0) ** 2 / half.norm_sqr()  # the square of a cosine
+        facing = ti.max(n.dot(half), 0.0) ** 2 / ti.max(half.norm_sqr(), 1e-12)  # a cosine, squared
         for _ in ti.static(range(SQUARINGS - 1)):
             facing *= facing
         shine += BRIGHTNESS * facing * power

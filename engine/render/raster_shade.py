@@ -6,9 +6,9 @@ from pliant.backend import task, turns
 from pliant.render.backdrop import Image, behind
 from pliant.render.gloss import wet
 from pliant.render.raster_finish import JAGGED, STRIP, IntGrid, Pixels, pack
-from pliant.render.raster_kernels import Faces, Fours, Reals
+from pliant.render.raster_kernels import Faces, Fours
 from pliant.render.raster_tiles import EMPTY, Keys, key_depth
-from pliant.render.shadow import Grid, Rows
+from pliant.render.shadow import Grid, Reals, Rows
 
 SHEEN = 0.10  # of the key light that a dry surface reflects
 CREVICE = 0.33  # of the light that a pixel deep between others loses
@@ -66,7 +66,7 @@ def wet_vertices(
     """What fine wet surfaces look like at their vertices, which are those with a `gloss`: between them it is mixed."""
     for k in range(n):
         if gloss[k] > 0.0:
-            towards, normal = -placed[k].normalized(), local_direction(normals[k], stage)
+            towards, normal = -placed[k].normalized(1e-20), local_direction(normals[k], stage)
             if normal.dot(towards) < AWAY_FROM:  # if it is seen at all, then from inside
                 normal = -normal
             seen[k] = wet(colors[k], normal, towards, stage[0], clear[k], gloss[k], lights, count, stage[1], stage[5],

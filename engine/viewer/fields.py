@@ -7,16 +7,26 @@ import numpy as np
 
 AXES = "xyz"
 RENAMED = {"x", "v", "m", "V", "p", "density", "body", "mobility"}  # fields of the particles that have other names here
+USUAL = ("speed", "pressure", "density", "strain", "stress", *(f"velocity.{a}" for a in AXES))
 ROTATION_FREE = np.eye(3)
 
 
 def units(sim: Any) -> dict[str, str]:
-    """The fields of a simulation by name, with their units."""
+    """The fields of a simulation by name, with their units: first the usual ones, at last those that only the solvers
+    know."""
     found = {name: unit for name, (unit, _) in _OWN.items()}
     if sim.elasticity is not None:
         found |= {"strain": "1", "stress": "Pa"}
+    found = {name: found[name] for name in USUAL if name in found} | found
     schema = sim.world.particles.schema.values()
     return found | {f.name: f.unit or "1" for f in schema if f.name not in RENAMED and f.name not in found}
+
+
+def meanings(sim: Any) -> dict[str, str]:
+    """What the names of fields do not tell."""
+    schema = sim.world.particles.schema.values()
+    found = {f.name: f.doc for f in schema if f.name not in RENAMED}
+    return found | {"strain": "size of the corotated strain", "stress": "von Mises' stress"}
 
 
 def values(sim: Any, name: str) -> np.ndarray:

@@ -49,7 +49,7 @@ class Knob:
 @dataclasses.dataclass
 class Opened:
     """A scene is there: how it is drawn, its parameters, the fields it can be coloured by with their units, the number
-    of particles (and grains) by body, and sentences that the user should know of."""
+    of particles (and grains) by body, sentences that the user should know of, and what some of the fields mean."""
 
     name: str
     stage: Stage
@@ -57,6 +57,7 @@ class Opened:
     fields: dict[str, str]
     counts: dict[str, int]
     notes: list[str]
+    meanings: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass

@@ -1,7 +1,6 @@
 """Pliant's panels: what a view offers to change, and what it tells."""
 
 import math
-from collections.abc import Mapping
 
 from pliant.io.data import GRAINS
 from pliant.render.coloring import label
@@ -166,7 +165,7 @@ class Panels:
                    commands: list[tuple]) -> None:  # fmt: skip
         with ui.panel("View", -MARGIN, MARGIN, width, most=most):
             if opened is not None:
-                self._draw_colors(ui, state, opened.fields, more)
+                self._draw_colors(ui, state, opened, more)
                 _draw_styles(ui, state, opened)
                 _draw_clip(ui, state, opened)
             ui.heading("Camera")
@@ -194,9 +193,10 @@ class Panels:
                 if chosen:
                     commands.append(("load", chosen))
 
-    def _draw_colors(self, ui: Ui, state: ViewState, fields: Mapping[str, str], more: Extras) -> None:
+    def _draw_colors(self, ui: Ui, state: ViewState, opened: Opened, more: Extras) -> None:
         ui.heading("Colour")
-        color = ui.choice("Colour by", state.color, fields)
+        meaning = opened.meanings.get(state.color, "")
+        color = ui.choice("Colour by", state.color, opened.fields, tip=meaning[:1].upper() + meaning[1:])
         if color != state.color:
             state.color_by(color)
         maps = {OWN: "", **{name: name for name in COLOR_MAPS}}
@@ -213,7 +213,7 @@ class Panels:
         if state.color not in self._ends:
             span = state.high - state.low
             self._ends[state.color] = state.low - WIDER * span, state.high + WIDER * span
-        ends, unit = self._ends[state.color], fields.get(state.color, "")
+        ends, unit = self._ends[state.color], opened.fields.get(state.color, "")
         least = 1e-3 * (ends[1] - ends[0])  # of the range
         low = ui.slider("From", state.low, *ends, unit=unit)
         high = ui.slider("To", state.high, *ends, unit=unit)

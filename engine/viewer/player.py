@@ -211,7 +211,7 @@ class Player:
             self._initial = checkpoint.hold(sim)
             self._take(sim)
             self.tell(Opened(self._source.name, sim.canvas.stage, knobs(sim.scene), fields.units(sim), counts(sim),
-                             list(sim.notes)))  # fmt: skip
+                             list(sim.notes), fields.meanings(sim)))  # fmt: skip
 
     def _scene(self, turned: dict[tuple[str, str], float]) -> Scene:
         """The scene made anew, so that its functions begin anew too, with some of its knobs turned."""

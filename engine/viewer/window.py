@@ -28,6 +28,7 @@ from pliant.render.raster import Raster
 from pliant.render.renderer import elsewhere
 from pliant.render.vulkan import available
 from pliant.viewer.drawing import Drawing, Drawn
+from pliant.viewer.fields import USUAL
 from pliant.viewer.files import Folder, Recorder
 from pliant.viewer.messages import COMMANDS, Moment, Notice, Opened
 from pliant.viewer.navigation import VIEWS, Navigator, Room
@@ -113,14 +114,13 @@ class Window:
             self._window = ti.ui.Window(title, size, vsync=False)
         except RuntimeError as error:
             raise PliantError(f"no window can be opened: {' '.join(str(error).split())}. {OFFER}") from error
-        self._screen = Screen(self._window, *size)
+        self._screen, self._ears = Screen(self._window, *size), Ears()
         self.size = size
         self._unframed = False  # whether the scene is to be framed once the panels are there
         self._raster, self._ui, self._panels, self._drawing = Raster(*size), Ui(scale), Panels(), Drawing()
         for picture in (FIRST, EMPTY):
             self._raster.load(picture)
             self._raster.draw()
-        self._ears: Ears | None = None
         self._pointer = Pointer(0.0, 0.0)
         self._steering = Steering(self._window.is_pressed, self._held, remote.send)
         self._seen: Any = None  # what the picture on screen was made of
@@ -149,8 +149,7 @@ class Window:
     def _close(self) -> None:
         if self._recorder is not None:
             self._recorder.close()
-        if self._ears is not None:
-            self._ears.close()
+        self._ears.close()
         self._drawing.surfacer.close()
         self._report.close()
         self._screen.close()
@@ -221,7 +220,7 @@ class Window:
         window, (width, height) = self._window, self.size
         keys = [event.key for event in window.get_events(ti.ui.PRESS)]
         released = [event.key for event in window.get_events(ti.ui.RELEASE)]
-        heard, wheel = self._ears.listen() if self._ears is not None else ([], 0.0)
+        heard, wheel = self._ears.listen()
         x, y = window.get_cursor_pos()
         before, down = self._pointer, window.is_pressed(ti.ui.LMB)
         tapped = ti.ui.LMB in keys and ti.ui.LMB in released and not down
@@ -295,7 +294,7 @@ class Window:
 
     def _do_next_color(self) -> None:
         if self.opened is not None:
-            known = list(self.opened.fields)
+            known = [name for name in self.opened.fields if name in USUAL or name == self.state.color]
             self.state.color_by(known[(known.index(self.state.color) + 1) % len(known)])
 
     def _do_frame(self) -> None:
@@ -433,8 +432,6 @@ class Window:
                 self._screen.resize(*size)
 
     def _count(self, now: float, new: bool) -> None:
-        if self._ears is None:  # the window is there only once it was shown
-            self._ears = Ears()
         self._last_drawn = now
         if not new:
             self._frames.clear()  # a window without anything to show is not slow
