@@ -360,6 +360,19 @@ def test_a_fine_wet_ball_looks_as_if_each_pixel_were_shaded(raster):
     assert abs(images[0] - images[1]).max() < 16
 
 
+def test_a_wet_floor_fades_evenly_into_the_distance_from_both_sides(raster):
+    """No edge where its normals begin to turn away from the camera."""
+    side = np.linspace(-4, 4, 161)
+    x = np.stack(np.meshgrid(side, [0.0], side, indexing="ij"), axis=-1).reshape(-1, 3)
+    square = np.array([[0, 1, 161], [1, 162, 161]])
+    faces = (np.arange(160)[:, None] * 161 + np.arange(160)).reshape(-1, 1, 1) + square
+    for up in (1.0, -1.0):
+        floor = Surface(x, faces.reshape(-1, 3), BLUE, normals=np.tile([0, up, 0], (len(x), 1)), gloss=0.6)
+        column = drawn(raster, Camera((0, 1, 5), (0, 0, 0)), surfaces=[floor])[:, WIDTH // 2].astype(int)
+        column = column[owners(raster)[:, WIDTH // 2] >= 0]
+        assert len(column) > 50 and abs(np.diff(column[2:-2], axis=0)).max() < 8
+
+
 def test_a_mesh_is_seen_from_inside(raster):
     """Triangles that turn their backs are drawn where nothing hides them, and nowhere else."""
     open_box = trimesh.creation.box((2, 2, 2))

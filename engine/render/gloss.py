@@ -51,7 +51,7 @@ def wet(
 
     `lights` has two rows for each of `count` lights: the direction to it and its colour.
     """
-    cosine = ti.math.clamp(n.dot(view), 0.0, 1.0)
+    cosine = ti.min(ti.abs(n.dot(view)), 1.0)  # below zero from inside, and a little around outlines
     height = (2.0 * n.dot(view) * n - view).dot(up)  # of the reflected ray
     sky = ti.math.mix(horizon, zenith, ti.math.clamp(height, 0.0, 1.0)) * (0.6 + 0.4 * (height > 0.0))
     lit, shine = ambient * (1.0 - AMBIENT_SHARE * (1.0 - clear)), ti.math.vec3(0.0)

@@ -67,7 +67,9 @@ class Surface:
 
     @cached_property
     def edge(self) -> float:
-        """Length of a typical edge [m], by some of the triangles."""
+        """Length of a typical edge [m], by some of the triangles; 0 without any."""
+        if not len(self.faces):
+            return 0.0
         faces = self.faces[:: max(1, len(self.faces) // _TYPICAL)]
         a, b, c = (self.vertices[faces[:, k]] for k in range(3))
         return float(np.sqrt(np.linalg.norm(np.cross(b - a, c - a), axis=1).mean()))

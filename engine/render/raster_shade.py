@@ -16,7 +16,6 @@ FLAT = 0.15  # slope up to which a surface does not count as hollow: the faces o
 AWAY = 2  # pixels to the neighbours that may stand around one
 AROUND = ((AWAY, AWAY), (AWAY, -AWAY))  # to one of two opposite neighbours
 FINISHED = -1.0  # gloss of a triangle whose corners already have the colours that are seen
-AWAY_FROM = -0.3  # cosine between a normal and the way to the camera: around outlines it may be below zero
 OUTLINE = 1.01  # times its depth: what is so far behind a neighbour makes the edge between them an outline
 
 
@@ -66,11 +65,8 @@ def wet_vertices(
     """What fine wet surfaces look like at their vertices, which are those with a `gloss`: between them it is mixed."""
     for k in range(n):
         if gloss[k] > 0.0:
-            towards, normal = -placed[k].normalized(1e-20), local_direction(normals[k], stage)
-            if normal.dot(towards) < AWAY_FROM:  # if it is seen at all, then from inside
-                normal = -normal
-            seen[k] = wet(colors[k], normal, towards, stage[0], clear[k], gloss[k], lights, count, stage[1], stage[5],
-                          stage[6])  # fmt: skip
+            seen[k] = wet(colors[k], local_direction(normals[k], stage), -placed[k].normalized(1e-20), stage[0],
+                          clear[k], gloss[k], lights, count, stage[1], stage[5], stage[6])  # fmt: skip
 
 
 @ti.kernel
