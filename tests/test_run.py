@@ -213,7 +213,7 @@ def start_and_kill(command, cwd, folder, frame, delay):
         read_cloud(path)
 
 
-@pytest.mark.parametrize("times", [6, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_and_resumed(tmp_path, uninterrupted, times):
     (tmp_path / "my.py").write_text(SCENE)
     dice, folder = random.Random(20), tmp_path / "out" / "my"
