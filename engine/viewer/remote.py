@@ -113,8 +113,8 @@ class Remote:
             try:
                 for command in todo:
                     connection.send(command)
-            except (OSError, ValueError):
-                return  # it has died, which the other thread tells
+            except (OSError, ValueError, TypeError):
+                return  # it has died, which the other thread tells; it may be closing the connection just now
 
 
 def _play(connection: Connection, scene: str, settings: list[str], state: str | None) -> None:

@@ -17,24 +17,23 @@ EXTENSION = "MIT-SHM"
 MASKS = (0xFF0000, 0xFF00, 0xFF)  # of red, green and blue in a pixel
 PROBE = 64  # pixels that are sent and read back at first
 PRIVATE, CREATE, REMOVE, FAILED = 0, 0o1600, 0, -1  # of <sys/ipc.h> and <sys/shm.h>
-_HEAD = (rq.Card8("opcode"),)
 
 
 class _Attach(rq.Request):
-    _request = rq.Struct(*_HEAD, rq.Opcode(1), rq.RequestLength(), rq.Card32("segment"), rq.Card32("memory"),
-                         rq.Bool("read_only"), rq.Pad(3))  # fmt: skip
+    _request = rq.Struct(rq.Card8("opcode"), rq.Opcode(1), rq.RequestLength(), rq.Card32("segment"),
+                         rq.Card32("memory"), rq.Bool("read_only"), rq.Pad(3))  # fmt: skip
 
 
 class _Detach(rq.Request):
-    _request = rq.Struct(*_HEAD, rq.Opcode(2), rq.RequestLength(), rq.Card32("segment"))
+    _request = rq.Struct(rq.Card8("opcode"), rq.Opcode(2), rq.RequestLength(), rq.Card32("segment"))
 
 
 class _Put(rq.Request):
     _request = rq.Struct(
-        *_HEAD, rq.Opcode(3), rq.RequestLength(), rq.Drawable("drawable"), rq.GC("gc"), rq.Card16("width"),
-        rq.Card16("height"), rq.Card16("left"), rq.Card16("top"), rq.Card16("wide"), rq.Card16("high"), rq.Int16("x"),
-        rq.Int16("y"), rq.Card8("depth"), rq.Card8("format"), rq.Bool("answer"), rq.Pad(1), rq.Card32("segment"),
-        rq.Card32("offset"),
+        rq.Card8("opcode"), rq.Opcode(3), rq.RequestLength(), rq.Drawable("drawable"), rq.GC("gc"),
+        rq.Card16("width"), rq.Card16("height"), rq.Card16("left"), rq.Card16("top"), rq.Card16("wide"),
+        rq.Card16("high"), rq.Int16("x"), rq.Int16("y"), rq.Card8("depth"), rq.Card8("format"), rq.Bool("answer"),
+        rq.Pad(1), rq.Card32("segment"), rq.Card32("offset"),
     )  # fmt: skip
 
 
@@ -131,9 +130,8 @@ class SharedPicture:
 
 def _fits(display: Display, window: Any) -> bool:
     """Whether a pixel of the window is blue, green, red and a byte that does not matter, in this order."""
-    visual = window.get_attributes().visual
-    kinds = [(v, depth.depth) for depth in display.screen().allowed_depths for v in depth.visuals]
-    masks = [(v.red_mask, v.green_mask, v.blue_mask) for v, _ in kinds if v.visual_id == visual]
-    depth = window.get_geometry().depth
+    number, depth = window.get_attributes().visual, window.get_geometry().depth
+    kinds = [kind for each in display.screen().allowed_depths for kind in each.visuals if kind.visual_id == number]
+    masks = [(kind.red_mask, kind.green_mask, kind.blue_mask) for kind in kinds]
     bits = [form.bits_per_pixel for form in display.display.info.pixmap_formats if form.depth == depth]
     return masks == [MASKS] and bits == [32] and display.display.info.image_byte_order == X.LSBFirst
