@@ -38,6 +38,7 @@ CHUNK = 256
 # tasks has `turns` rounds, of which each does the `task` that falls to it, if there is one.
 ROUNDS = 512
 SHARES = 32  # among which tasks are dealt out: enough that no thread waits long for the last
+DEAL = SHARES * ROUNDS  # tasks, at most, that are dealt out together
 
 SHARE_OF_MEMORY = 0.8  # of what is free that a scene may take
 
@@ -117,13 +118,13 @@ def _spread_workers() -> None:
 @ti.func
 def turns(tasks: ti.i32) -> ti.i32:
     """How many rounds a loop needs, so that all threads take part in so many tasks."""
-    return (tasks + SHARES * ROUNDS - 1) // (SHARES * ROUNDS) * (SHARES * ROUNDS)
+    return (tasks + DEAL - 1) // DEAL * DEAL
 
 
 @ti.func
 def task(turn: ti.i32) -> ti.i32:
     """The task of one of these rounds, each a different one; those beyond the last are none."""
-    first = turn // (SHARES * ROUNDS) * (SHARES * ROUNDS)
+    first = turn // DEAL * DEAL
     return first + (turn - first) // ROUNDS + turn % ROUNDS * SHARES
 
 

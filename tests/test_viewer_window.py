@@ -21,7 +21,6 @@ def build():
     return scene
 """
 PIXELS = """
-import sys
 import numpy as np, taichi as ti
 from Xlib import X
 from pliant import backend

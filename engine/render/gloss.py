@@ -7,8 +7,9 @@ by the light that GGUI is going to multiply it with.
 import numpy as np
 import taichi as ti
 
+from pliant.backend import Reals
 from pliant.render.picture import Picture, Surface
-from pliant.render.shadow import Reals, Rows, ShadowMap, shadows_on
+from pliant.render.shadow import Rows, ShadowMap, shadows_on
 
 FACE_ON = 0.03  # share of light that water reflects at right angles is 0.02; a little more reads as wet
 POWER = 5  # of its rise towards a grazing angle (Schlick 1994)

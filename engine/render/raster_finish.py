@@ -4,10 +4,10 @@ from typing import TypeAlias
 
 import taichi as ti
 
-from pliant.backend import task, turns
-from pliant.render.raster_kernels import Ints, local
+from pliant.backend import Ints, Reals, task, turns
+from pliant.render.raster_kernels import local
 from pliant.render.raster_tiles import Keys, key_depth, squared
-from pliant.render.shadow import Reals, Rows
+from pliant.render.shadow import Rows
 
 HIDING = 1.001  # times its depth: how far a line may be behind what it is drawn on
 PIECES = 32  # of each line, drawn side by side

@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 import taichi as ti
 
-from pliant.render.shadow import Grid, Reals, Rows
+from pliant.backend import Ints, Reals
+from pliant.render.shadow import Grid, Rows
 
 TILE = 32  # pixels along the side of a tile
 PART = 8  # pixels along the side of the parts of a tile that know the farthest depth in them
@@ -22,7 +23,6 @@ OUT, LATER, NOW = 0, 1, 2  # a thing is not drawn at all, perhaps in the next ro
 Fours: TypeAlias = ti.types.ndarray(dtype=ti.math.vec4, ndim=1)
 Boxes: TypeAlias = ti.types.ndarray(dtype=ti.math.ivec4, ndim=1)
 Faces: TypeAlias = ti.types.ndarray(dtype=ti.math.ivec3, ndim=1)
-Ints: TypeAlias = ti.types.ndarray(dtype=ti.i32, ndim=1)
 
 
 @ti.func

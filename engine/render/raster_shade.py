@@ -2,13 +2,13 @@
 
 import taichi as ti
 
-from pliant.backend import task, turns
+from pliant.backend import Reals, task, turns
 from pliant.render.backdrop import Image, behind
 from pliant.render.gloss import wet
 from pliant.render.raster_finish import JAGGED, STRIP, IntGrid, Pixels, pack
 from pliant.render.raster_kernels import Faces, Fours
 from pliant.render.raster_tiles import EMPTY, Keys, key_depth
-from pliant.render.shadow import Grid, Reals, Rows
+from pliant.render.shadow import Grid, Rows
 
 SHEEN = 0.10  # of the key light that a dry surface reflects
 CREVICE = 0.33  # of the light that a pixel deep between others loses

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import taichi as ti
 
-from pliant.backend import task, turns
-from pliant.render.raster_kernels import FARTHEST, PART, TILE, Boxes, Faces, Fours, Ints
+from pliant.backend import Ints, task, turns
+from pliant.render.raster_kernels import FARTHEST, PART, TILE, Boxes, Faces, Fours
 from pliant.render.shadow import Grid, Rows
 
 EMPTY = 0x58635FA9_7FFFFFFF  # key of a pixel that sees nothing: FARTHEST, and the last index

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import taichi as ti
 
-from pliant.backend import task, turns
+from pliant.backend import Reals, task, turns
 from pliant.render.picture import Points, Surface, Triple
 
 _MAX_CELLS = 768  # along the longer side of the map: about two pixels of a 1280-wide picture per cell
@@ -23,7 +23,6 @@ _LIFT = 2.0  # in cells of the map or edges of a mesh, whichever are longer
 
 Grid: TypeAlias = ti.types.ndarray(dtype=ti.f32, ndim=2)
 Rows: TypeAlias = ti.types.ndarray(dtype=ti.math.vec3, ndim=1)
-Reals: TypeAlias = ti.types.ndarray(dtype=ti.f32, ndim=1)
 Table: TypeAlias = ti.types.ndarray(dtype=ti.i64, ndim=2)
 
 
@@ -39,6 +38,10 @@ class ShadowMap:
     cell: float
     heights: np.ndarray
     cover: np.ndarray
+
+    def terms(self) -> tuple:
+        """What kernels want to know of it."""
+        return self.heights, *map(ti.math.vec3, self.axes), ti.math.vec2(self.origin), self.cell
 
 
 def shadow_map(direction: Triple, points: list[Points], surfaces: list[Surface]) -> ShadowMap | None:
@@ -76,8 +79,7 @@ def shaded(points: Points, shadows: ShadowMap | None, strength: float) -> np.nda
         return colors
     colors = colors.copy()
     bias = _BIAS * max(points.radius, shadows.cell)
-    axes = map(ti.math.vec3, shadows.axes)
-    _shade(points.x, colors, bias, strength, shadows.heights, *axes, ti.math.vec2(shadows.origin), shadows.cell)
+    _shade(points.x, colors, bias, strength, *shadows.terms())
     return colors
 
 
@@ -87,8 +89,7 @@ def shadows_on(surface: Surface, normals: np.ndarray, shadows: ShadowMap | None,
     left = np.ones(len(surface.vertices), np.float32)
     if shadows is not None and len(left):
         size = max(surface.edge, 2.0 * shadows.cell)
-        _shade_lifted(surface.vertices, normals, _LIFT * size, left, _BIAS * size, strength, shadows.heights,
-                      *map(ti.math.vec3, shadows.axes), ti.math.vec2(shadows.origin), shadows.cell)  # fmt: skip
+        _shade_lifted(surface.vertices, normals, _LIFT * size, left, _BIAS * size, strength, *shadows.terms())
     return left
 
 

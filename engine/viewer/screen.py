@@ -17,6 +17,7 @@ from pliant.viewer.x11 import SharingError, own_window
 if TYPE_CHECKING:
     from pliant.viewer.x11_memory import SharedPicture
 
+
 class Screen:
     """The window's picture, `image` (height, width) uint32: blue, green and red, a byte each from the lowest on."""
 
