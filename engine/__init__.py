@@ -10,13 +10,13 @@ os.environ.setdefault("ENABLE_TAICHI_HEADER_PRINT", "0")  # before Taichi is imp
 os.environ.setdefault("HOME", os.path.expanduser("~"))  # Taichi's cache aborts without one; services often have none
 
 from pliant.errors import PliantError, SceneError, SimulationError
-from pliant.frames import Frame
 from pliant.geometry import Box, Capsule, Cylinder, Mesh, Plane, Quality, Shape, Sphere, Torus, sample, sample_surface
 from pliant.io.video import write_video
 from pliant.materials import Air, Boundary, Elastic, Fluid, Granular, Material, WindGrid
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
-from pliant.scene import Body, Scene
-from pliant.simulation import Simulation, load
+from pliant.run.frames import Frame
+from pliant.scene.scene import Body, Scene
+from pliant.sim.simulation import Simulation, load
 from pliant.solvers.elasticity import Peer, Split
 from pliant.solvers.pressure.dfsph import DFSPH
 from pliant.solvers.pressure.iisph import IISPH

@@ -1,5 +1,5 @@
 """`python -m pliant` is the command line `pliant`."""
 
-from pliant.cli import main
+from pliant.commands.cli import main
 
 main()

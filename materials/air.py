@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from pliant.core.options import REQUIRED, Options, nonnegative, param, positive
 from pliant.errors import SimulationError
-from pliant.options import REQUIRED, Options, nonnegative, param, positive
 
 FASTEST = 1e4  # [m/s]: no wind blows faster
 FUNCTION = "a function"  # stands for a velocity that no file can hold

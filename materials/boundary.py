@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
+from pliant.core.options import param
 from pliant.materials.material import Material
-from pliant.options import param
 
 
 class Boundary(Material):

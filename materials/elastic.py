@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
+from pliant.core.options import nonnegative, param, positive
 from pliant.materials.material import Material
-from pliant.options import nonnegative, param, positive
 
 
 class Elastic(Material):

@@ -3,8 +3,8 @@
 import math
 from typing import ClassVar
 
+from pliant.core.options import nonnegative, param, positive
 from pliant.materials.material import Material
-from pliant.options import nonnegative, param, positive
 
 
 class Granular(Material):

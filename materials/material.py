@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from pliant.options import Options
+from pliant.core.options import Options
 
 
 class Material(Options):

@@ -7,9 +7,9 @@ import numpy as np
 import taichi as ti
 from scipy.spatial.transform import Rotation
 
-from pliant.backend import Ints, Reals, Vectors, upload, vec3
-from pliant.walls import rigid_velocity
-from pliant.world import World
+from pliant.boundary.walls import rigid_velocity
+from pliant.core.backend import Ints, Reals, Vectors, upload, vec3
+from pliant.core.world import World
 
 
 @ti.kernel

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Reals, Vectors, sync
-from pliant.neighbors import INVERSE_LENGTH, LENGTH
-from pliant.solvers.force import Force
-from pliant.solvers.grains import Grains
+from pliant.core.backend import Reals, Vectors, sync
+from pliant.core.neighbors import INVERSE_LENGTH, LENGTH
+from pliant.core.world import World
+from pliant.solvers.forces.force import Force
+from pliant.solvers.granular.grains import Grains
 from pliant.solvers.pressure.base import Outcome
-from pliant.world import World
 
 
 @ti.kernel

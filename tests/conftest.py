@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def _taichi() -> None:
-    from pliant import backend  # here, so that collecting tests does not import Taichi
+    from pliant.core import backend  # here, so that collecting tests does not import Taichi
 
     backend.start("cpu")
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import pliant as pl
-from pliant import checkpoint, description
-from pliant.sources import find_scene, scene_names
+from pliant.scene import serialisation
+from pliant.scene.loading import find_scene, scene_names
+from pliant.sim import checkpoint
 
 LOW = {"bunny_moving": {"radius": 0.06}, "bunny_on_sand": {"radius": 0.025, "drop": 0.02},
        "cantilever_alpha": {"radius": 0.025}, "dam_break": {"radius": 0.05}, "double_dam_break": {"radius": 0.06},
@@ -338,13 +339,13 @@ def test_another_scene_is_refused(saved, change, phrase):
 
 
 def test_a_file_from_before_a_body_had_a_parameter_is_the_same_scene():
-    tree, arrays = description.describe(tank())
+    tree, arrays = serialisation.describe(tank())
     older = json.loads(json.dumps(tree))
     for entry in older["bodies"]:
         del entry["sampling"]
-    assert description.differences(older, arrays, tree, arrays) == []
+    assert serialisation.differences(older, arrays, tree, arrays) == []
     older["bodies"][0]["velocity"] = [1.0, 0.0, 0.0]
-    assert len(description.differences(older, arrays, tree, arrays)) == 1
+    assert len(serialisation.differences(older, arrays, tree, arrays)) == 1
 
 
 def test_a_full_disk_leaves_the_older_checkpoint(saved, tmp_path, monkeypatch):

@@ -62,7 +62,7 @@ def solve(factor, b, places=None):
     """Solves for the rows of b (as many as there are places) and returns the whole output array."""
     import taichi as ti
 
-    from pliant.backend import vec3
+    from pliant.core.backend import vec3
 
     places = np.arange(factor.n)[None] if places is None else places
     rhs, out = ti.ndarray(vec3, max(len(b), 1)), ti.ndarray(vec3, max(len(b), 1))
@@ -234,7 +234,7 @@ import numpy as np, taichi as ti
 from scipy import sparse
 init = ti.init
 ti.init = lambda **options: init(**options, cpu_max_num_threads=int(sys.argv[1]))
-from pliant import backend
+from pliant.core import backend
 from pliant.solvers.linear import cholesky, supernodes
 os.cpu_count = lambda: int(sys.argv[1])
 cholesky.BLOCK, supernodes.TASK_ENTRIES, cholesky.WORTH_CACHING = 32, 3000, 1e9  # much to share in a small body

@@ -17,9 +17,10 @@ import trimesh
 from typer.testing import CliRunner
 
 import pliant
-from pliant import cli, sources
-from pliant import run as running
+from pliant.commands import cli
 from pliant.errors import PliantError
+from pliant.run import run as running
+from pliant.scene import loading
 
 SMALL = ["--set", "radius=0.1", "--seconds", "0.05", "--format", "vtu"]
 
@@ -262,14 +263,14 @@ def test_all_problems_of_a_scene_with_a_bullet_each(pliant_):
     ("[1, 2]", None, [1, 2]), ("word", None, "word"),
 ])  # fmt: skip
 def test_values_of_options(text, example, value):
-    parsed = sources.parse_value("x", text, example)
+    parsed = loading.parse_value("x", text, example)
     assert parsed == value and type(parsed) is type(value)
 
 
 @pytest.mark.parametrize(("text", "example"), [("2.5", 1), ("", 1), ("inf", 1.0), ("1,2", (0, 0, 0)), ("a,b", (0, 0))])
 def test_values_that_do_not_fit(text, example):
     with pytest.raises(PliantError, match=r"option 'x' must be .*, got '"):
-        sources.parse_value("x", text, example)
+        loading.parse_value("x", text, example)
 
 
 # --- the other commands -----------------------------------------------------------------------------

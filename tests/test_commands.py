@@ -12,10 +12,10 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import pliant as pl
-from pliant import cli
-from pliant.folder import RunFolder
+from pliant.commands import cli
 from pliant.io import read_cloud, read_mesh, read_usd
 from pliant.render import available
+from pliant.run.folder import RunFolder
 
 needs_vulkan = pytest.mark.skipif(available() is not None, reason=str(available()))
 

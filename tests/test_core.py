@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import taichi as ti
 
-from pliant.backend import Ints, Reals, task, turns
-from pliant.neighbors import LANES, START_WIDTH, Neighbors
-from pliant.particles import Particles
-from pliant.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT, smoothing
+from pliant.core.backend import Ints, Reals, task, turns
+from pliant.core.neighbors import LANES, START_WIDTH, Neighbors
+from pliant.core.particles import Particles
+from pliant.core.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT, smoothing
 
 D = 0.1
 H = SPACINGS_PER_SUPPORT * D

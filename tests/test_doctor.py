@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pliant import doctor
-from pliant.doctor import Check, ProbeError
+from pliant.commands import doctor
+from pliant.commands.doctor import Check, ProbeError
 
 LOW = 1 * doctor.GIB
 MAPS = """7f01-7f02 r-xp 00000000 08:01 12    /usr/lib/x/openblas-pthread/libblas.so.3

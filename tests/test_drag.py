@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import pliant as pl
-from pliant import description
-from pliant.smoothing import smoothing
-from pliant.solvers import drag
+from pliant.core.smoothing import smoothing
+from pliant.scene import serialisation
+from pliant.solvers.forces import drag
 
 D = 0.05
 
@@ -429,7 +429,7 @@ def test_a_function_has_to_be_given_again(tmp_path):
 
 def test_another_air_is_another_scene():
     def told(one, other):
-        return description.differences(*description.describe(storm(one)), *description.describe(storm(other)))
+        return serialisation.differences(*serialisation.describe(storm(one)), *serialisation.describe(storm(other)))
 
     assert told((1, 0, 0), (1, 0, 0)) == [] == told(grid(), grid())
     assert told((1, 0, 0), (2, 0, 0)) == ["air.velocity was [1, 0, 0] and is [2, 0, 0]"]
@@ -438,11 +438,11 @@ def test_another_air_is_another_scene():
 
 
 def test_a_file_from_before_there_was_air_is_the_same_scene():
-    tree, arrays = description.describe(pl.Scene())
+    tree, arrays = serialisation.describe(pl.Scene())
     older = tree | {"settings": {k: v for k, v in tree["settings"].items() if k != "air"}}
-    assert description.differences(older, arrays, tree, arrays) == []
-    windy, more = description.describe(pl.Scene(air=pl.Air()))
-    assert description.differences(older, arrays, windy, more) == ["air was None and is a Air"]
+    assert serialisation.differences(older, arrays, tree, arrays) == []
+    windy, more = serialisation.describe(pl.Scene(air=pl.Air()))
+    assert serialisation.differences(older, arrays, windy, more) == ["air was None and is a Air"]
 
 
 @pytest.mark.slow

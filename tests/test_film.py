@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pliant import film, painter
 from pliant.errors import PliantError
-from pliant.film import draw_frames, settle
 from pliant.io.data import Cloud, Snapshot, TriMesh
 from pliant.io.png import write_png
 from pliant.io.video import write_video
 from pliant.render import Look, Renderer, available
-from pliant.stage import Stage, StageBody, StageWall
+from pliant.render.render_scene import Stage, StageBody, StageWall
+from pliant.run import draw_process, drawing
+from pliant.run.drawing import draw_frames, settle
 
 SIZE = (160, 90)
 CORNERS = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
@@ -66,7 +66,7 @@ def test_workers_draw_what_is_drawn_here(stage, snapshots, tmp_path, drawable):
 
 
 def test_workers_are_replaced(stage, snapshots, tmp_path, drawable, monkeypatch):
-    monkeypatch.setattr(painter, "FRAMES_PER_WORKER", 1)
+    monkeypatch.setattr(draw_process, "FRAMES_PER_WORKER", 1)
     files = draw_frames(stage, snapshots.__getitem__, range(2), tmp_path, Look(supersample=1), (64, 48), 1)
     assert all(read(f).shape == (48, 64, 3) for f in files)
 
@@ -81,7 +81,7 @@ def test_what_goes_wrong_in_a_worker_is_told(stage, snapshots, tmp_path, drawabl
 
 
 def test_a_painter_draws_beside_and_survives_its_process(stage, snapshots, tmp_path, drawable):
-    one = painter.Painter(stage, tmp_path, Look(supersample=1), (64, 48))
+    one = draw_process.Painter(stage, tmp_path, Look(supersample=1), (64, 48))
     one.draw(snapshots[0])
     os.kill(one._worker.process.pid, signal.SIGKILL)
     one.draw(snapshots[1])
@@ -104,7 +104,7 @@ def test_wrong_wishes_are_told_before_any_work(stage, snapshots, tmp_path, wrong
 def test_the_range_is_found_once(stage, snapshots):
     loaded = []
     look = settle(stage, lambda k: loaded.append(k) or snapshots[k % 5], range(100), Look(color="pressure"))
-    assert len(loaded) <= film.RANGE_FRAMES and (look.low, look.high) == (0, 40)
+    assert len(loaded) <= drawing.RANGE_FRAMES and (look.low, look.high) == (0, 40)
 
 
 def frames_of(path):
@@ -157,7 +157,7 @@ def test_videos_that_cannot_be(tmp_path, monkeypatch):
         with pytest.raises(PliantError, match=sentence):
             write_video(tmp_path / "film.mp4", frames, fps)
     with pytest.raises(PliantError, match="ends in .mp4"):
-        write_video(tmp_path / "film.avi", [grey])
+        write_video(tmp_path / "draw_frames.avi", [grey])
     monkeypatch.setattr("pliant.io.video._ffmpeg", lambda: "/bin/false")
     with pytest.raises(PliantError, match="ffmpeg could not write the film"):
         write_video(tmp_path / "film.mp4", [grey])

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import pliant as pl
-from pliant.smoothing import smoothing
-from pliant.solvers.pressure import friction, system
+from pliant.core.smoothing import smoothing
+from pliant.solvers.granular import friction
+from pliant.solvers.pressure import system
 
 D, G, DT = 0.02, 9.81, 4e-3
 

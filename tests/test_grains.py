@@ -7,16 +7,16 @@ import taichi as ti
 from scipy.spatial import cKDTree
 
 import pliant as pl
-from pliant import sowing
-from pliant.backend import Ints, Vectors, upload, vec3
-from pliant.folder import RunFolder
-from pliant.frames import Frame
-from pliant.neighbors import triple
-from pliant.plan import Plan
+from pliant.core.backend import Ints, Vectors, upload, vec3
+from pliant.core.neighbors import triple
 from pliant.render import Look
-from pliant.run import Run
-from pliant.solvers.grain_field import DENSITY, MEAN_WEIGHT, OWN, REACH, Nodes, sums_at
-from pliant.stage import Stage
+from pliant.render.render_scene import Stage
+from pliant.run.folder import RunFolder
+from pliant.run.frames import Frame
+from pliant.run.plan import Plan
+from pliant.run.run import Run
+from pliant.scene import grain_sampling
+from pliant.solvers.granular.grain_field import DENSITY, MEAN_WEIGHT, OWN, REACH, Nodes, sums_at
 
 D = 0.1  # spacing in most of these scenes
 FLOAT = 2e-6  # relative: a few roundings of single precision
@@ -50,9 +50,9 @@ def put(sim, x, v=None):
 
 
 def test_the_tile_has_no_clumps_not_even_across_its_edges():
-    x = sowing.tile()
-    assert x.shape == (sowing.TILE**3, 3) and x.min() >= 0 and x.max() < sowing.TILE
-    nearest = cKDTree(x, boxsize=sowing.TILE).query(x, 2)[0][:, 1]
+    x = grain_sampling.tile()
+    assert x.shape == (grain_sampling.TILE**3, 3) and x.min() >= 0 and x.max() < grain_sampling.TILE
+    nearest = cKDTree(x, boxsize=grain_sampling.TILE).query(x, 2)[0][:, 1]
     assert nearest.min() > 0.7, "random points: 0.03; a lattice: 1"
 
 

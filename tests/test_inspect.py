@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from pliant import inspect_run
 from pliant.errors import PliantError
-from pliant.inspect_run import inspect
+from pliant.run import inspect as inspect_run
+from pliant.run.inspect import inspect
 
 NAN, INF = math.nan, math.inf
 

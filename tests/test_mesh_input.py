@@ -10,11 +10,11 @@ import pytest
 import trimesh
 from scipy.spatial import cKDTree
 
-from pliant.description import _live, _plain
 from pliant.errors import PliantError
 from pliant.geometry import Box, Cylinder, Mesh, Plane, Sphere, Surface, Torus, sample_surface
 from pliant.geometry.repair import edges, unique_rows
 from pliant.geometry.surface_sampling import _on_faces
+from pliant.scene.serialisation import _live, _plain
 
 MESHES = Path(__file__).parents[2] / "shared" / "meshes"
 CORNERS = np.array([(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1)], float)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pliant as pl
-from pliant.boundary import mirrored
-from pliant.smoothing import smoothing
+from pliant.boundary.volume_map import mirrored
+from pliant.core.smoothing import smoothing
 from pliant.solvers.pressure import system
 
 D = 0.1

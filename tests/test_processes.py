@@ -1,6 +1,6 @@
 """Processes beside this one."""
 
-from pliant.processes import status_at_end
+from pliant.core.processes import status_at_end
 
 
 class Reaped:

@@ -12,13 +12,14 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import pliant as pl
-from pliant import cli, sample_mesh, sample_picture
+from pliant.commands import cli, sample_picture
+from pliant.commands import sample as sample_mesh
+from pliant.core.smoothing import SMOOTHINGS
 from pliant.errors import PliantError
 from pliant.geometry import Quality, sample_regular
 from pliant.geometry.quality import FLAT, Spread, relative_radius, surface_points
 from pliant.io import TriMesh, read_cloud, write_mesh
 from pliant.render import available
-from pliant.smoothing import SMOOTHINGS
 
 D = 0.1  # spacing [m]
 CUBIC = SMOOTHINGS["cubic_spline"]

@@ -387,7 +387,7 @@ THREADS = """
 import sys, numpy as np, taichi as ti
 init = ti.init
 ti.init = lambda **options: init(**options, cpu_max_num_threads=int(sys.argv[1]))
-from pliant import backend
+from pliant.core import backend
 backend.start()
 from pliant.render import *
 from pliant.render.raster import Raster

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import taichi as ti
 
-from pliant.backend import Matrices, mat3
-from pliant.rotation import rotation_of
+from pliant.core.backend import Matrices, mat3
+from pliant.core.rotation import rotation_of
 
 N = 4000
 

@@ -17,11 +17,11 @@ import pytest
 from typer.testing import CliRunner
 
 import pliant as pl
-from pliant import cli
-from pliant import run as running
-from pliant.folder import RunFolder
+from pliant.commands import cli
 from pliant.io import read_cloud, read_pvd, read_usd
-from pliant.writer import Writer
+from pliant.run import run as running
+from pliant.run.folder import RunFolder
+from pliant.run.writer import Writer
 
 SCENE = '''
 import numpy as np
@@ -346,7 +346,7 @@ def test_options_of_any_kind_survive(call, monkeypatch):
 
 def test_what_cannot_be_saved_is_told_before_the_work(call):
     Path("my.py").write_text(SCENE.replace("pl.Fluid()", "Odd(law=abs)") + """
-from pliant.options import param
+from pliant.core.options import param
 class Odd(pl.Fluid):
     law: object = param(None, "a law", kind="any")
 """)

@@ -7,13 +7,13 @@ import pytest
 from scipy.spatial import cKDTree
 
 import pliant as pl
-from pliant.distances import DistanceMap
+from pliant.boundary.distance_map import DistanceMap
+from pliant.core.smoothing import smoothing
 from pliant.errors import PliantError, SceneError
 from pliant.geometry import Quality, sample, sample_regular
 from pliant.geometry.sampling import METHODS, sampler
 from pliant.geometry.sampling.fitted import ADHESION, COHESION, COMPANY, DRAWN, EVEN, RELAXED, Confined, Fitted
 from pliant.geometry.sampling.placing import Lattice, hilbert_order
-from pliant.smoothing import smoothing
 
 W = smoothing("cubic_spline")
 

@@ -90,7 +90,7 @@ def test_the_work_of_cutting_a_liquid_is_twice_its_surface_tension():
 
 @pytest.mark.slow
 def test_surface_tension_gives_laplace_pressure():
-    """Pressure in drops of two sizes differs by the difference of 2 sigma / R; see solvers/surface_tension.py.
+    """Pressure in drops of two sizes differs by the difference of 2 sigma / R; see solvers/forces/surface_tension.py.
 
     It is 3 % of all the pressure there, and scatters as much by how the particles of a drop happen to lie: a mean over
     drops that begin on differently placed lattices is what is compared."""

@@ -12,18 +12,18 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 import pliant as pl
-from pliant import cli
+from pliant.commands import cli
+from pliant.core.smoothing import smoothing
 from pliant.errors import PliantError, SceneError
-from pliant.folder import RunFolder
 from pliant.io import read_mesh, read_usd, write_mesh
 from pliant.io.data import TriMesh
 from pliant.io.usd_types import missing_usd
 from pliant.render import Look, available
-from pliant.skin_mesh import Corners, refined
-from pliant.skinning import BEYOND, REACH, Skin
-from pliant.skins import SkinSource, surface
-from pliant.smoothing import smoothing
-from pliant.stage import Stage
+from pliant.render.render_scene import Stage
+from pliant.run.folder import RunFolder
+from pliant.skin.refine import Corners, refined
+from pliant.skin.skinning import BEYOND, REACH, Skin
+from pliant.skin.skins import SkinSource, surface
 from pliant.tools.bench_skin import lattice, torus, twisted
 
 CUBIC = smoothing("cubic_spline")

@@ -10,8 +10,8 @@ from pliant.errors import PliantError
 from pliant.io.data import Cloud, Snapshot, TriMesh
 from pliant.render import BACKGROUNDS, CameraPath, Light, Look, Orbit
 from pliant.render.compose import settled
-from pliant.stage import Stage, StageBody, StageWall
-from pliant.surfacing import NORMAL, convex_planes, reconstruct
+from pliant.render.fluid_surface import NORMAL, convex_planes, reconstruct
+from pliant.render.render_scene import Stage, StageBody, StageWall
 
 UNITS = {"velocity": "m/s", "pressure": "Pa"}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pliant as pl
-from pliant.assembly import wall_distance
+from pliant.scene.assembly import wall_distance
 
 R = 0.025
 D = 2 * R

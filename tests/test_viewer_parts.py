@@ -10,7 +10,7 @@ from pliant.errors import PliantError
 from pliant.io.data import Cloud, Snapshot, TriMesh
 from pliant.render.camera import Camera
 from pliant.render.colors import colormap
-from pliant.stage import Stage, StageBody, StageWall
+from pliant.render.render_scene import Stage, StageBody, StageWall
 from pliant.viewer.drawing import Drawing
 from pliant.viewer.files import Folder, Recorder
 from pliant.viewer.messages import Figures, Moment, Opened

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pliant.io.data import Snapshot, TriMesh
-from pliant.stage import Stage, StageBody, StageWall
+from pliant.render.render_scene import Stage, StageBody, StageWall
 from pliant.viewer import layers, paint
 from pliant.viewer.messages import COMMANDS, Figures, Knob, Moment, Notice, Opened
 from pliant.viewer.notices import FADES, KEYS, STAYS, Extras

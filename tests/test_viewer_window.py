@@ -23,7 +23,7 @@ def build():
 PIXELS = """
 import numpy as np, taichi as ti
 from Xlib import X
-from pliant import backend
+from pliant.core import backend
 from pliant.viewer.screen import Screen
 from pliant.viewer.x11 import own_window
 
@@ -284,7 +284,7 @@ def test_without_a_screen_one_sentence_offers_the_browser(change, words):
 def test_wrong_requests_are_refused_in_a_sentence(arguments, words):
     from typer.testing import CliRunner
 
-    from pliant.cli import app
+    from pliant.commands.cli import app
 
     done = CliRunner().invoke(app, ["view", *arguments])
     assert done.exit_code == 2 and words in done.output

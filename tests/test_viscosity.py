@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pliant as pl
-from pliant.solvers import viscosity
+from pliant.solvers.forces import viscosity
 
 D = 0.05
 

@@ -6,14 +6,15 @@ import taichi as ti
 from scipy.spatial.transform import Rotation
 
 import pliant as pl
-from pliant import assembly, boundary
-from pliant.backend import Reals, RealTable, Vectors, upload, vec3
-from pliant.boundary import wall_profile
-from pliant.distances import Blocks, Directory
-from pliant.particles import Particles
-from pliant.scene import Body
-from pliant.smoothing import SMOOTHINGS, smoothing
-from pliant.walls import FIELDS, PIVOT, PLACE, SPIN, VELOCITY, Walls, rotation, side_at
+from pliant.boundary import volume_map
+from pliant.boundary.distance_map import Blocks, Directory
+from pliant.boundary.volume_map import wall_profile
+from pliant.boundary.walls import FIELDS, PIVOT, PLACE, SPIN, VELOCITY, Walls, rotation, side_at
+from pliant.core.backend import Reals, RealTable, Vectors, upload, vec3
+from pliant.core.particles import Particles
+from pliant.core.smoothing import SMOOTHINGS, smoothing
+from pliant.scene import assembly
+from pliant.scene.scene import Body
 
 D = 0.1
 W = smoothing("cubic_spline")
@@ -30,7 +31,7 @@ def _own_cache(tmp_path_factory):
 @ti.kernel
 def _profile(phi: Reals, table: RealTable, beta: Reals, slope: Reals):
     for i in range(phi.shape[0]):
-        beta[i], slope[i] = boundary.profile(phi[i], table)
+        beta[i], slope[i] = volume_map.profile(phi[i], table)
 
 
 @ti.kernel
@@ -86,25 +87,25 @@ def test_first_layer_feels_the_next_plane_of_a_lattice(name):
     table = wall_profile(SMOOTHINGS[name])
     assert table[0, 0] == pytest.approx(SMOOTHINGS[name].plane_sum(np.array(1.0)), rel=1e-12)
     assert table[-1, 0] == pytest.approx(0.0, abs=1e-12)
-    step = (boundary.REACH - 0.5) / (len(table) - 1)
+    step = (volume_map.REACH - 0.5) / (len(table) - 1)
     np.testing.assert_allclose(np.gradient(table[:, 0], step)[1:-1], table[1:-1, 1], atol=1e-4)
 
 
 def test_the_slope_carries_hydrostatic_pressure():
     """A column's weight rho g n d^3 over the wall's push p |grad beta| / rho0 leaves p = rho g n d / 1.02 on a lattice;
     in disorder, where the push is weaker, STEEP makes up for it."""
-    assert wall_profile(W)[0, 1] == pytest.approx(-1.02 * boundary.STEEP, abs=0.01)
+    assert wall_profile(W)[0, 1] == pytest.approx(-1.02 * volume_map.STEEP, abs=0.01)
 
 
 def test_device_profile_is_straight_below_half_a_spacing():
-    phi = np.array([-0.5, 0.0, 0.25, 0.5, 0.6, 0.8, 0.95, boundary.REACH])
+    phi = np.array([-0.5, 0.0, 0.25, 0.5, 0.6, 0.8, 0.95, volume_map.REACH])
     arrays = upload(phi, ti.f32), upload(wall_profile(W), ti.f32), ti.ndarray(ti.f32, 8), ti.ndarray(ti.f32, 8)
     _profile(*arrays)
     beta, slope = arrays[2].to_numpy(), arrays[3].to_numpy()
     at, steepest = W.plane_sum(np.array(1.0)), wall_profile(W)[0, 1]
     np.testing.assert_allclose(beta[:4], at + steepest * (phi[:4] - 0.5), rtol=1e-5)
     np.testing.assert_allclose(slope[:4], steepest, rtol=1e-5)
-    np.testing.assert_allclose(beta[4:], W.plane_sum(1 + 2 * boundary.STEEP * (phi[4:] - 0.5)), atol=1e-5)
+    np.testing.assert_allclose(beta[4:], W.plane_sum(1 + 2 * volume_map.STEEP * (phi[4:] - 0.5)), atol=1e-5)
 
 
 # --- flat walls ------------------------------------------------------------------------------------
@@ -274,8 +275,8 @@ def test_a_moving_wall_is_felt_as_a_flux():
 def counted(monkeypatch, tmp_path):
     """A fresh cache, and how many maps were computed rather than read."""
     monkeypatch.setenv("PLIANT_CACHE", str(tmp_path))
-    made, compute = [], boundary.VolumeMap._compute
-    monkeypatch.setattr(boundary.VolumeMap, "_compute", lambda *given: made.append(1) or compute(*given))
+    made, compute = [], volume_map.VolumeMap._compute
+    monkeypatch.setattr(volume_map.VolumeMap, "_compute", lambda *given: made.append(1) or compute(*given))
     return made, tmp_path / "maps"
 
 

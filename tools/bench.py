@@ -25,7 +25,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from pliant.console import console
+from pliant.core.console import console
 from pliant.errors import PliantError, unknown_name
 from pliant.tools.peer import Load
 
@@ -90,7 +90,7 @@ def dam_break(spec: Spec) -> Any:
 
 def measure(spec: Spec) -> dict[str, Any]:
     """Runs the dam break in this process. Each stage is a median over steps, so they add up only nearly."""
-    from pliant import backend
+    from pliant.core import backend
 
     backend.start("cpu")
     before = resident_bytes()

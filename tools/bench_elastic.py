@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from pliant.console import console
+from pliant.core.console import console
 from pliant.errors import PliantError, unknown_name
 from pliant.tools import bench
 from pliant.tools.peer import Load
@@ -107,7 +107,7 @@ def elastic_scene(spec: Spec) -> Any:
 
 def measure(spec: Spec) -> dict[str, Any]:
     """Runs the body in this process; the same numbers as `peer_elastic.run` returns."""
-    from pliant import backend
+    from pliant.core import backend
 
     backend.start("cpu")
     before, start = peak_megabytes(), time.time()

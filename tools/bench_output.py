@@ -16,13 +16,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from pliant import checkpoint
 from pliant.errors import unknown_name
-from pliant.frames import Series, check_formats, write_frame
 from pliant.render import Renderer, available
-from pliant.stage import Stage
+from pliant.render.render_scene import Stage
+from pliant.run.frames import Series, check_formats, write_frame
+from pliant.run.writer import Writer
+from pliant.sim import checkpoint
 from pliant.tools.bench import BLOCKS, Spec, dam_break
-from pliant.writer import Writer
 
 FPS = 30
 BLOCK = 3  # frames

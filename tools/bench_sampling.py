@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from pliant.console import console
+from pliant.core.console import console
 from pliant.errors import PliantError
 from pliant.geometry import Mesh, Quality
 from pliant.geometry.sampling import METHODS, sample
@@ -119,7 +119,7 @@ def needle() -> TriMesh:
 
 def measure(spec: Spec) -> dict[str, Any]:
     """One of our fillings in this process: seconds, memory and figures."""
-    from pliant import backend
+    from pliant.core import backend
 
     backend.start("cpu")
     shape = Mesh(spec.mesh)

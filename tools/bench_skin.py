@@ -16,10 +16,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from pliant import backend
+from pliant.core import backend
+from pliant.core.smoothing import smoothing
 from pliant.io.data import TriMesh
-from pliant.skinning import Skin
-from pliant.smoothing import smoothing
+from pliant.skin.skinning import Skin
 
 RADIUS, TUBE = 1.0, 0.4  # of the torus [m]
 BUDGET, CORES = 100.0, 2  # milliseconds that a frame of a million vertices may take, on so many cores

@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from pliant.console import console
+from pliant.core.console import console
 from pliant.errors import PliantError, unknown_name
 from pliant.tools import validation
 from pliant.tools.validation import CASES, Result

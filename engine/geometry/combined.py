@@ -7,9 +7,9 @@ bound that never exceeds the true distance (near an edge made by the operation i
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.core.options import REQUIRED, param
 from pliant.geometry import drawing
 from pliant.geometry.shapes import Array, Shape
-from pliant.options import REQUIRED, param
 
 
 class _Combined(Shape):

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.core.options import REQUIRED, param, positive
 from pliant.errors import PliantError
 from pliant.geometry.meshfile import MeshData, describe, read_mesh
 from pliant.geometry.repair import area_vectors
 from pliant.geometry.shapes import Array, Shape, Vector, as_points
 from pliant.geometry.surface import Surface
-from pliant.options import REQUIRED, param, positive
 
 # V / A^(3/2) is 0.094 for a ball and 0.02 for a rod of a hundred radii; a sheet that bulges by 2 % has 0.005.
 THINNEST_OPEN = 0.005

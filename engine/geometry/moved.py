@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
+from pliant.core.options import REQUIRED, param, positive
 from pliant.geometry.shapes import Array, Shape, Vector, as_points
-from pliant.options import REQUIRED, param, positive
 
 
 class Moved(Shape):

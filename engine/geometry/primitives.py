@@ -7,9 +7,9 @@ nearest surface point is found by inspection. The same results are in I. Quilez,
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.core.options import REQUIRED, param, positive
 from pliant.geometry import drawing
 from pliant.geometry.shapes import AXES, Array, Shape, Vector, as_points
-from pliant.options import REQUIRED, param, positive
 
 Triangles = tuple[Array, NDArray[np.int64]]
 

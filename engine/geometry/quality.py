@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
+from pliant.core.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT, Smoothing
 from pliant.errors import PliantError
 from pliant.geometry.shapes import Shape, as_points
-from pliant.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT, Smoothing
 
 Array = NDArray[np.float64]
 

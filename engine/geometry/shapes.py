@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.core.options import Options
 from pliant.geometry import drawing
 from pliant.geometry.volumes import integrate_volume
-from pliant.options import Options
 
 Array: TypeAlias = NDArray[np.float64]
 Vector: TypeAlias = Sequence[float] | NDArray[Any]  # three numbers

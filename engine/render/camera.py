@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pliant.options import Options, param, positive
+from pliant.core.options import Options, param, positive
 
 Triple: TypeAlias = Sequence[float]
 Bounds: TypeAlias = Any  # (lowest corner, highest corner) [m]

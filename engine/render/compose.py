@@ -11,13 +11,13 @@ from pliant.io.data import GRAINS, Cloud, Snapshot, TriMesh
 from pliant.render.camera import Camera
 from pliant.render.coloring import DERIVED, diverges, label, no_such_field, robust_range, scalar, unit
 from pliant.render.colors import colormap
+from pliant.render.fluid_surface import NORMAL, reconstruct
 from pliant.render.look import BACKGROUNDS, Look
 from pliant.render.picture import LIGHTS, Bar, Lines, Picture, Points, Surface
-from pliant.skins import SkinSource, is_skin
-from pliant.surfacing import NORMAL, reconstruct
+from pliant.skin.skins import SkinSource, is_skin
 
 if TYPE_CHECKING:  # a stage composes pictures through this file
-    from pliant.stage import Stage
+    from pliant.render.render_scene import Stage
 
 DEFAULT_FIELD = "speed"  # what is coloured unless asked otherwise: then a body without it is drawn plain
 PLAIN = 0.3  # along a body's colour map: its colour where it has no such field
@@ -111,7 +111,7 @@ def _add_walls(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look)
 
 def _add_bodies(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look) -> list[str]:
     """Adds particles, fluid surfaces and skins; returns the colour maps that show the field."""
-    from pliant.stage import StageBody
+    from pliant.render.render_scene import StageBody
 
     known, used = {body.name: body for body in stage.bodies}, []
     radius = min((body.radius for body in stage.bodies), default=0.01)

@@ -7,7 +7,7 @@ by the light that GGUI is going to multiply it with.
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Reals
+from pliant.core.backend import Reals
 from pliant.render.picture import Picture, Surface
 from pliant.render.shadow import Rows, ShadowMap, shadows_on
 

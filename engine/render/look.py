@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pliant.options import Options, param
+from pliant.core.options import Options, param
 from pliant.render.colors import COLOR_MAPS
 from pliant.render.picture import Triple
 

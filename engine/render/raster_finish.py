@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import taichi as ti
 
-from pliant.backend import Ints, Reals, task, turns
+from pliant.core.backend import Ints, Reals, task, turns
 from pliant.render.raster_kernels import local
 from pliant.render.raster_tiles import Keys, key_depth, squared
 from pliant.render.shadow import Rows

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import taichi as ti
 
-from pliant.backend import Ints, Reals
+from pliant.core.backend import Ints, Reals
 from pliant.render.shadow import Grid, Rows
 
 TILE = 32  # pixels along the side of a tile

@@ -2,7 +2,7 @@
 
 import taichi as ti
 
-from pliant.backend import Reals, task, turns
+from pliant.core.backend import Reals, task, turns
 from pliant.render.backdrop import Image, behind
 from pliant.render.gloss import wet
 from pliant.render.raster_finish import JAGGED, STRIP, IntGrid, Pixels, pack

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import taichi as ti
 
-from pliant.backend import Ints, task, turns
+from pliant.core.backend import Ints, task, turns
 from pliant.render.raster_kernels import FARTHEST, PART, TILE, Boxes, Faces, Fours
 from pliant.render.shadow import Grid, Rows
 

@@ -39,7 +39,8 @@ class Renderer:
 
     GGUI crashes once a second window exists, so the renderers of a process take turns: the one that draws closes the
     window of the one before. GGUI also loses up to 1 MB per picture (Taichi 1.7.4 on lavapipe, measured), which closing
-    its window does not give back: runs and films draw in processes that are replaced now and then (`pliant.painter`).
+    its window does not give back: runs draw in processes that are replaced now and then
+    (`pliant.run.draw_process`).
     """
 
     _holder: "Renderer | None" = None

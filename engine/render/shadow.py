@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Reals, task, turns
+from pliant.core.backend import Reals, task, turns
 from pliant.render.picture import Points, Surface, Triple
 
 _MAX_CELLS = 768  # along the longer side of the map: about two pixels of a 1280-wide picture per cell

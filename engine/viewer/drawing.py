@@ -9,11 +9,11 @@ from pliant.render.camera import Camera, Triple
 from pliant.render.coloring import diverges, robust_range
 from pliant.render.colors import colormap
 from pliant.render.compose import DEFAULT_FIELD, GLOSS, SHEEN, SKIN, placed, tints
+from pliant.render.fluid_surface import NORMAL
 from pliant.render.look import BACKGROUNDS, Look
 from pliant.render.picture import LIGHTS, Lines, Picture, Points, Surface
-from pliant.skins import SUFFIX
-from pliant.stage import Stage
-from pliant.surfacing import NORMAL
+from pliant.render.render_scene import Stage
+from pliant.skin.skins import SUFFIX
 from pliant.viewer.messages import Moment, Opened
 from pliant.viewer.state import OWN, ViewState
 from pliant.viewer.surfacer import Surfacer

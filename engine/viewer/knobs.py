@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from pliant.changes import LASTING
+from pliant.core.options import Rule
 from pliant.materials import Air
-from pliant.options import Rule
-from pliant.scene import Scene
+from pliant.scene.changes import LASTING
+from pliant.scene.scene import Scene
 from pliant.viewer.messages import Knob
 
 # Ends of the sliders, in the parameters' units, and whether they are logarithmic. A value beyond an end moves it.

@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 
 from pliant.io.data import Snapshot
-from pliant.stage import Stage
+from pliant.render.render_scene import Stage
 
 COMMANDS = {
     "play": "runs on",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pliant.io.data import GRAINS, Cloud, Snapshot
-from pliant.skins import SUFFIX
+from pliant.skin.skins import SUFFIX
 from pliant.viewer import fields
 from pliant.viewer.messages import Figures
 

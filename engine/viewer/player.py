@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from pliant import changes, checkpoint
-from pliant.console import console
+from pliant.core.console import console
 from pliant.errors import PliantError
-from pliant.scene import Scene
-from pliant.simulation import Simulation
-from pliant.sources import SceneSource, find_scene, make_scene, read_options
+from pliant.scene import changes
+from pliant.scene.loading import SceneSource, find_scene, make_scene, read_options
+from pliant.scene.scene import Scene
+from pliant.sim import checkpoint
+from pliant.sim.simulation import Simulation
 from pliant.viewer import fields
 from pliant.viewer.knobs import change, knobs
 from pliant.viewer.messages import COMMANDS, Moment, Notice, Opened

@@ -6,7 +6,7 @@ import time
 from multiprocessing.connection import Connection
 from typing import Any
 
-from pliant.processes import give_way, ignore_interrupts, start_apart, status_at_end
+from pliant.core.processes import give_way, ignore_interrupts, start_apart, status_at_end
 from pliant.viewer.messages import Moment, Notice, Opened
 
 FASTEST = 60.0  # moments per second that are worth drawing

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from pliant.core.processes import give_way, ignore_interrupts, start_apart
 from pliant.errors import PliantError
 from pliant.io.data import Cloud, Snapshot, TriMesh
-from pliant.processes import give_way, ignore_interrupts, start_apart
-from pliant.stage import Stage
-from pliant.surfacing import reconstruct
+from pliant.render.fluid_surface import reconstruct
+from pliant.render.render_scene import Stage
 
 Job = tuple[str, Cloud, float, np.ndarray]  # a body, its particles, their radius [m], the planes of walls around them
 

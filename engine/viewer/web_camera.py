@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pliant.render.camera import Camera, Triple
-from pliant.stage import Stage
+from pliant.render.render_scene import Stage
 
 ASPECT = 16 / 9  # of pictures that cameras of scenes are made for, and of pages that are not known yet
 CLOSE = 1e-3  # relative, or radians: cameras that differ by less are the same

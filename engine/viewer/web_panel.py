@@ -18,7 +18,7 @@ import numpy as np
 from pliant.render.colors import COLOR_MAPS, colormap
 from pliant.render.overlay import scaled, ticks
 from pliant.render.picture import Bar
-from pliant.stage import Stage
+from pliant.render.render_scene import Stage
 from pliant.viewer.messages import Figures, Knob, Opened
 from pliant.viewer.navigation import VIEWS
 from pliant.viewer.state import AXES, FLUIDS, LIMITS, OWN, SOLIDS, WALLS, ViewState

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
-from pliant import backend
+from pliant.core import backend
+from pliant.core.processes import asked_to_end
 from pliant.errors import PliantError
 from pliant.io.png import write_png
-from pliant.processes import asked_to_end
 from pliant.render.camera import Camera
 from pliant.render.coloring import label
 from pliant.render.overlay import overlay

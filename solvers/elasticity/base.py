@@ -5,15 +5,15 @@ from typing import Any, ClassVar
 import numpy as np
 import taichi as ti
 
-from pliant.backend import ROUNDS, Ints, IntTable, Reals, RealTable, Vectors, mat3, upload, vec3
+from pliant.core.backend import ROUNDS, Ints, IntTable, Reals, RealTable, Vectors, mat3, upload, vec3
+from pliant.core.neighbors import difference
+from pliant.core.options import Options, positive
+from pliant.core.particles import Field
+from pliant.core.world import World
 from pliant.materials import Elastic
-from pliant.neighbors import difference
-from pliant.options import Options, positive
-from pliant.particles import Field
 from pliant.solvers.elasticity.body import ElasticBodies, Law, settle
 from pliant.solvers.elasticity.rest import Rest, rest_pose
-from pliant.solvers.force import Force
-from pliant.world import World
+from pliant.solvers.forces.force import Force
 
 DT = 2e-3  # default elastic step [s]: that of Kugelstadt 2021, Section 9
 TOUCH = 0.05  # density ratio by walls and other solids from which on they count as touching

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Ints, IntTable, Matrices, Reals, RealTable, Vectors, mat3, upload, vec3
-from pliant.neighbors import LANES, difference
-from pliant.particles import Particles
-from pliant.reduce import BLOCKS, block
-from pliant.rotation import rotation_of
+from pliant.core.backend import Ints, IntTable, Matrices, Reals, RealTable, Vectors, mat3, upload, vec3
+from pliant.core.neighbors import LANES, difference
+from pliant.core.particles import Particles
+from pliant.core.reduce import BLOCKS, block
+from pliant.core.rotation import rotation_of
 from pliant.solvers.elasticity.rest import Rest, fold
 from pliant.solvers.linear.cg import ConjugateGradient
 

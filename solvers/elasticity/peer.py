@@ -10,12 +10,12 @@ from typing import Any
 
 import taichi as ti
 
-from pliant.backend import vec3
-from pliant.options import param, positive
+from pliant.core.backend import vec3
+from pliant.core.options import param, positive
+from pliant.core.world import World
 from pliant.solvers.elasticity.base import Elasticity, ElasticityOptions
 from pliant.solvers.elasticity.body import add_impulse
 from pliant.solvers.linear.cg import ConjugateGradient
-from pliant.world import World
 
 
 class Peer(ElasticityOptions):

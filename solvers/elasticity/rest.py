@@ -21,8 +21,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from pliant.core.smoothing import SPACINGS_PER_SUPPORT, Smoothing
 from pliant.geometry.quality import FLAT
-from pliant.smoothing import SPACINGS_PER_SUPPORT, Smoothing
 
 Array = NDArray[np.float64]
 

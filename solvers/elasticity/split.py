@@ -33,18 +33,18 @@ import numpy as np
 import scipy.sparse as sp
 import taichi as ti
 
-from pliant.backend import SHARE_OF_MEMORY, available_memory, vec3
-from pliant.console import console
+from pliant.core.backend import SHARE_OF_MEMORY, available_memory, vec3
+from pliant.core.console import console
+from pliant.core.options import param
+from pliant.core.particles import Field, gather_vectors, scatter_vectors
+from pliant.core.world import World
 from pliant.errors import PliantError
-from pliant.options import param
-from pliant.particles import Field, gather_vectors, scatter_vectors
 from pliant.solvers.elasticity.base import SAME, Elasticity, ElasticityOptions
 from pliant.solvers.elasticity.body import HELD, Law, add_impulse, press
 from pliant.solvers.elasticity.rest import Rest, congruent, stiffness
 from pliant.solvers.linear.cg import ConjugateGradient
 from pliant.solvers.linear.cholesky import Factor, factorise
 from pliant.solvers.linear.iterative import Iterative
-from pliant.world import World
 
 LEAST_EASE = 0.01  # of its own mobility is what a particle keeps, however much moves along with it
 CG_TOLERANCE, CG_ITERATIONS = 1e-4, 500

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import taichi as ti
 
-from pliant.backend import Reals, Vectors
-from pliant.reduce import BLOCKS, block
+from pliant.core.backend import Reals, Vectors
+from pliant.core.reduce import BLOCKS, block
 
 
 @ti.kernel

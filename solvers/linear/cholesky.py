@@ -26,7 +26,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cython_blas, cython_lapack
 
-from pliant.cache import cache_folder, keep, kept
+from pliant.core.cache import cache_folder, keep, kept
 from pliant.errors import PliantError
 from pliant.solvers.linear.ordering import TILE, Supernodes, analyse, dissect, tiles
 from pliant.solvers.linear.supernodes import Panels, Solver

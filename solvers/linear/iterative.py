@@ -4,8 +4,8 @@ import numpy as np
 import taichi as ti
 from scipy import sparse
 
-from pliant.backend import Ints, Reals, Vectors, upload, vec3
-from pliant.particles import gather_vectors, scatter_vectors
+from pliant.core.backend import Ints, Reals, Vectors, upload, vec3
+from pliant.core.particles import gather_vectors, scatter_vectors
 from pliant.solvers.linear.cg import ConjugateGradient
 
 TOLERANCE, MAX_ITERATIONS = 1e-5, 1000

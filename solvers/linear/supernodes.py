@@ -13,7 +13,7 @@ inside the large upper supernodes then. Every sum has a fixed order: the same bi
 import numpy as np
 import taichi as ti
 
-from pliant.backend import ROUNDS, Ints, IntTable, Reals, Vectors, upload
+from pliant.core.backend import ROUNDS, Ints, IntTable, Reals, Vectors, upload
 from pliant.errors import PliantError
 from pliant.solvers.linear.ordering import STRIP, TILE, Supernodes, tiles
 

@@ -3,9 +3,9 @@
 import dataclasses
 from typing import Any
 
-from pliant.options import Options
-from pliant.particles import Field
-from pliant.world import World
+from pliant.core.options import Options
+from pliant.core.particles import Field
+from pliant.core.world import World
 
 
 @dataclasses.dataclass(frozen=True)

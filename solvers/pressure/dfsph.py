@@ -10,11 +10,11 @@ surface up at 0.1 m/s, and still water simmers at that speed however the system 
 what a mean compression of KICK would cause, and a step may add no more compression than the feedback removes.
 """
 
-from pliant.options import positive
+from pliant.core.options import positive
+from pliant.core.world import World
 from pliant.solvers.pressure import system
 from pliant.solvers.pressure.base import Outcome
 from pliant.solvers.pressure.projection import Projection, ProjectionOptions
-from pliant.world import World
 
 KICK = 3e-4  # mean compression that velocities may undo in a step
 

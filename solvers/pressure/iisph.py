@@ -9,9 +9,9 @@ The original starts from half the pressures of the last step and takes Jacobi sw
 all of them, and the sweeps are those of `projection`.
 """
 
+from pliant.core.world import World
 from pliant.solvers.pressure.base import Outcome
 from pliant.solvers.pressure.projection import Projection, ProjectionOptions
-from pliant.world import World
 
 
 class IISPH(ProjectionOptions):

@@ -17,13 +17,14 @@ there is sand, the mean strain that friction still has to remove must be below t
 import numpy as np
 import taichi as ti
 
-from pliant.options import param, positive
-from pliant.particles import Field
-from pliant.reduce import BLOCKS
-from pliant.solvers.pressure import friction, system
+from pliant.core.options import param, positive
+from pliant.core.particles import Field
+from pliant.core.reduce import BLOCKS
+from pliant.core.world import World
+from pliant.solvers.granular import friction
+from pliant.solvers.granular.friction import Friction
+from pliant.solvers.pressure import system
 from pliant.solvers.pressure.base import Outcome, PressureOptions
-from pliant.solvers.pressure.friction import Friction
-from pliant.world import World
 
 FIRST_STEP = 1.0  # replaced by the curvature after one sweep
 TWO_SIDED = 2.0  # tolerance of the two-sided error, in tolerances of compression

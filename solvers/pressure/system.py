@@ -16,10 +16,10 @@ fluid is pushed, never pulled. The solver works on q = dt^2 p, for which K does 
 
 import taichi as ti
 
-from pliant.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
-from pliant.neighbors import difference
-from pliant.particles import Field
-from pliant.reduce import BLOCKS, block
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.core.neighbors import difference
+from pliant.core.particles import Field
+from pliant.core.reduce import BLOCKS, block
 
 FIELDS = (
     Field("a", "vector", "m", "displacement by the last change of pressure: dt^2 times its acceleration"),

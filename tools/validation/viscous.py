@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import pliant as pl
-from pliant.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT
+from pliant.core.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT
 from pliant.tools.validation import WATER, Result, case, relative
 
 LEAST_PERIOD = 6  # in spacings: what a scene asks of a period

@@ -9,10 +9,10 @@ inside are as in the fitted sampling.
 import numpy as np
 import taichi as ti
 
-from pliant.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.core.neighbors import difference
 from pliant.geometry.sampling.placing import Lattice
 from pliant.geometry.sampling.relaxation import Array, Relaxation
-from pliant.neighbors import difference
 
 STIFFNESS = 1.0  # of the pressure: what moves a particle by a spacing per unit of its gradient
 COHESION = 0.02  # of Akinci's force, in the same unit

@@ -25,12 +25,12 @@ from typing import ClassVar
 
 import taichi as ti
 
-from pliant.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, upload, vec3
-from pliant.boundary import REACH, profile, wall_profile
-from pliant.distances import Blocks, Directory, DistanceMap
+from pliant.boundary.distance_map import Blocks, Directory, DistanceMap
+from pliant.boundary.volume_map import REACH, profile, wall_profile
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, upload, vec3
+from pliant.core.neighbors import difference
 from pliant.geometry.sampling.placing import CROWDING, depth_at
 from pliant.geometry.sampling.relaxation import ADAPTED, CONFINED, Array, Relaxation
-from pliant.neighbors import difference
 
 COHESION = 4.0  # beta of Eq. 35 (Kugelstadt 2021, Section 9)
 ADHESION = 0.2  # gamma of Eq. 36 (the same)

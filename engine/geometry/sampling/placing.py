@@ -17,10 +17,10 @@ import numpy as np
 import taichi as ti
 from numpy.typing import NDArray
 
-from pliant.backend import Reals, Vectors, upload, vec3
-from pliant.distances import Blocks, Directory, DistanceMap, sample
+from pliant.boundary.distance_map import Blocks, Directory, DistanceMap, sample
+from pliant.core.backend import Reals, Vectors, upload, vec3
+from pliant.core.smoothing import SPACINGS_PER_SUPPORT, Smoothing
 from pliant.errors import PliantError
-from pliant.smoothing import SPACINGS_PER_SUPPORT, Smoothing
 
 Array = NDArray[np.float64]
 

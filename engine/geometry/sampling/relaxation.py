@@ -8,13 +8,13 @@ import numpy as np
 import taichi as ti
 from numpy.typing import NDArray
 
-from pliant.backend import Reals, RealTable, Vectors, vec3
-from pliant.distances import Blocks, Directory, DistanceMap
+from pliant.boundary.distance_map import Blocks, Directory, DistanceMap
+from pliant.core.backend import Reals, RealTable, Vectors, vec3
+from pliant.core.neighbors import Neighbors
+from pliant.core.particles import Particles
+from pliant.core.reduce import BLOCKS, block
+from pliant.core.smoothing import SMOOTHINGS
 from pliant.geometry.sampling.placing import Lattice, depth_at
-from pliant.neighbors import Neighbors
-from pliant.particles import Particles
-from pliant.reduce import BLOCKS, block
-from pliant.smoothing import SMOOTHINGS
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, float, float], None]  # of the round, the mean move, and the one at which it ends

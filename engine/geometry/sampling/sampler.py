@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from pliant import backend
-from pliant.cache import cache_folder, keep, kept
-from pliant.distances import DistanceMap
+from pliant.boundary.distance_map import DistanceMap
+from pliant.core import backend
+from pliant.core.cache import cache_folder, keep, kept
 from pliant.errors import PliantError, unknown_name
 from pliant.geometry.mesh import Mesh
 from pliant.geometry.moved import Moved, Translated

@@ -1,0 +1,1 @@
+"""Walls: volume maps, distance maps, and their motion."""

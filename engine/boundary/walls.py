@@ -1,0 +1,233 @@
+"""Walls in motion: what particles feel of them each step, and the rule that none ever passes one."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import taichi as ti
+
+from pliant.boundary.distance_map import FAR, Blocks, Directory, sample
+from pliant.boundary.volume_map import REACH, VolumeMap, profile
+from pliant.core.backend import Ints, Reals, RealTable, Vectors, upload, vec3
+from pliant.core.particles import Field, Particles
+
+CLEARANCE = 0.25  # in spacings: half a radius. Closer than this a particle is moved back, whatever pressure says
+LEAST_GAP = 0.25  # in spacings: the viscous layer between particle and wall is never thinner
+KEEP_OUT_ROUNDS = 2  # where two walls meet, the second round settles what the first pushed across
+
+FIELDS = (
+    Field("wall_density", "real", "1", "density ratio that the walls add (Neder 2024, Eq. 37)", shown=True),
+    Field("wall_gradient", "vector", "1/m", "gradient of wall_density (Eq. 38)"),
+    Field("wall_flux", "real", "1/s", "wall_gradient times the velocity of the walls"),
+    Field("wall_drag", "real", "1/m^2", "viscous drag on no-slip walls, per kinematic viscosity"),
+    Field("wall_friction", "real", "1", "Coulomb coefficient of the walls in reach"),
+    Field("wall_velocity", "vector", "m/s", "velocity of the walls in reach"),
+    Field("wall_distance", "real", "m", "distance of the nearest wall, if it is in reach"),
+    Field("wall_normal", "vector", "1", "direction away from it"),
+)
+
+
+# Rows of a wall's pose table: vectors as arguments cost far more to pass than arrays.
+ORIGIN, PIVOT, PLACE, VELOCITY, SPIN, ROTATION, POSE = 0, 1, 2, 3, 4, 5, 8
+
+# Two walls that add a and b to a particle's density add a + b - OVERLAP a b together, because both count the part of
+# the mirrored lattice behind their common edge. With this value a lattice in a right-angled edge has density 1 exactly
+# (cubic spline, beta = 0.1497: the edge's row adds 0.0191), and in a corner to 0.1 %.
+OVERLAP = 0.85
+
+
+@ti.func
+def rotation(pose: ti.template()):
+    return ti.Matrix.rows([pose[ROTATION], pose[ROTATION + 1], pose[ROTATION + 2]])
+
+
+@ti.func
+def side_at(k: ti.i32, x: vec3, flat: ti.template(), pose: ti.template(), planes: ti.template(), cell: ti.f32,
+            spacing: ti.f32, beyond: ti.f32, directory: ti.template(), spline: ti.template()):  # fmt: skip
+    """Distance of the k-th side of a wall from x and the gradient of that distance, both in the wall's own frame. A
+    flat wall has a side for each of its planes, any other one side, its map."""
+    distance, gradient = 0.0, vec3(0.0)
+    if ti.static(flat):
+        gradient = planes[2 * k + 1]
+        distance = (x - planes[2 * k]).dot(gradient)
+    else:
+        distance, gradient = sample(x, pose[ORIGIN], cell, FAR * spacing, beyond, directory, spline)
+    return distance, gradient
+
+
+@ti.kernel
+def _feel(n: ti.i32, x: Vectors, first: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors, planes: Vectors,
+          cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks, table: RealTable,
+          body: Ints, rubbing: Reals, no_slip: ti.f32, density: Reals, gradient: Vectors, flux: Reals, drag: Reals,
+          friction: Reals, moving: Vectors, nearest: Reals, normal: Vectors):  # fmt: skip
+    """Adds one wall. Friction and velocity of several walls are averaged by the push of each."""
+    for i in range(n):
+        if first == 1:
+            density[i], flux[i], drag[i], friction[i] = 0.0, 0.0, 0.0, 0.0
+            gradient[i], moving[i], normal[i], nearest[i] = vec3(0.0), vec3(0.0), vec3(0.0), REACH * spacing
+        R, arm = rotation(pose), x[i] - pose[PLACE]
+        local = R.transpose() @ arm + pose[PIVOT]
+        for k in range(sides):
+            distance, outward = side_at(k, local, flat, pose, planes, cell, spacing, beyond, directory, spline)
+            if distance < REACH * spacing:
+                beta, slope = profile(distance / spacing, table)
+                g = slope / spacing * (R @ outward)
+                speed = pose[VELOCITY] + pose[SPIN].cross(arm)
+                if distance < nearest[i]:
+                    nearest[i], normal[i] = distance, (R @ outward).normalized()
+                share = g.norm() / ti.max(g.norm() + gradient[i].norm(), 1e-12)
+                friction[i] += share * (rubbing[body[i]] - friction[i])
+                moving[i] += share * (speed - moving[i])
+                # the shear (v - v_wall) / phi acts on the particle's share of wall, which is 1 / d per volume at d / 2
+                wall = slope / table[0, 1] * outward.norm() / spacing
+                drag[i] += no_slip * wall / ti.max(distance, LEAST_GAP * spacing)
+                others, here = 1.0 - OVERLAP * density[i], 1.0 - OVERLAP * beta
+                gradient[i] = here * gradient[i] + others * g
+                flux[i] = here * flux[i] + others * g.dot(speed)
+                density[i] += others * beta
+
+
+@ti.kernel
+def _keep_out(n: ti.i32, x: Vectors, v: Vectors, mobility: Reals, flat: ti.template(), sides: ti.i32, pose: Vectors,
+              planes: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory,
+              spline: Blocks, body: Ints, rubbing: Reals):  # fmt: skip
+    """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
+    it slides."""
+    for i in range(n):
+        if mobility[i] > 0.0:
+            R = rotation(pose)
+            for k in range(sides):
+                arm = x[i] - pose[PLACE]
+                local = R.transpose() @ arm + pose[PIVOT]
+                distance, outward = side_at(k, local, flat, pose, planes, cell, spacing, beyond, directory, spline)
+                if distance < CLEARANCE * spacing and outward.norm() > 0.0:
+                    out = (R @ outward).normalized()
+                    x[i] += (CLEARANCE * spacing - distance) * out
+                    slip = v[i] - pose[VELOCITY] - pose[SPIN].cross(arm)
+                    stop = ti.min(slip.dot(out), 0.0)
+                    slip -= slip.dot(out) * out
+                    cut = ti.min(-rubbing[body[i]] * stop / ti.max(slip.norm(), 1e-12), 1.0)
+                    v[i] -= stop * out + cut * slip
+
+
+@dataclasses.dataclass
+class Wall:
+    """One boundary body: its map or its planes, where it is and how it moves.
+
+    `motion(t)` gives its velocity [m/s], or a pair of velocity and angular velocity [rad/s] about `pivot`.
+    """
+
+    name: str
+    map: VolumeMap | None
+    planes: np.ndarray | None  # (k, 2, 3): a point and the outward normal of each half-space the wall consists of
+    friction: float | None  # None: as rough as what touches it
+    no_slip: bool
+    pivot: np.ndarray
+    motion: Callable[[float], object] | None = None
+    shift: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))
+    rotation: np.ndarray = dataclasses.field(default_factory=lambda: np.eye(3))
+    velocity: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))
+    spin: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))
+    extent: float = 0.0  # largest distance of the surface from the pivot: spin times this bounds the surface speed
+
+    def set_velocity(self, t: float) -> None:
+        """Takes the prescribed velocity at time t; what nothing moves is at rest."""
+        self.velocity, self.spin = rigid_velocity(np.zeros(3) if self.motion is None else self.motion(t))
+
+    def advance(self, dt: float) -> None:
+        """Moves by one step: a translation and an exact rotation about the spin axis (Rodrigues)."""
+        self.shift = self.shift + dt * self.velocity
+        angle = float(np.linalg.norm(self.spin)) * dt
+        if angle:
+            a = self.spin / np.linalg.norm(self.spin)
+            K = np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
+            self.rotation = (np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K) @ self.rotation
+
+    @property
+    def speed(self) -> float:
+        """Bound on the speed of its surface."""
+        return float(np.linalg.norm(self.velocity) + np.linalg.norm(self.spin) * self.extent)
+
+    @property
+    def moved(self) -> bool:
+        """Whether it moves, or is elsewhere than it was built."""
+        return self.motion is not None or bool(self.shift.any()) or not np.array_equal(self.rotation, np.eye(3))
+
+    def placed(self, points: np.ndarray) -> np.ndarray:
+        """Points of the wall as it was built, where they are now."""
+        return (points - self.pivot) @ self.rotation.T + self.pivot + self.shift
+
+    def pose(self) -> np.ndarray:
+        """The (4, 4) matrix that takes points of the wall as it was built to where they are now."""
+        matrix = np.eye(4)
+        matrix[:3, :3], matrix[:3, 3] = self.rotation, self.pivot + self.shift - self.rotation @ self.pivot
+        return matrix
+
+
+def rigid_velocity(value: object) -> tuple[np.ndarray, np.ndarray]:
+    """Velocity and angular velocity from what a user's motion function returned."""
+    array = np.asarray(value, dtype=float)
+    if array.shape not in ((3,), (2, 3)) or not np.isfinite(array).all():
+        raise ValueError(
+            f"a motion must return a finite velocity (3 numbers) or a pair (velocity, angular velocity), got {value!r}"
+        )
+    return (array, np.zeros(3)) if array.shape == (3,) else (array[0], array[1])
+
+
+class Walls:
+    """All walls of a scene, and the kernels that let particles feel them."""
+
+    def __init__(self, particles: Particles, walls: list[Wall], spacing: float, table: np.ndarray,
+                 roughness: Sequence[float]):  # fmt: skip
+        """`roughness` is the Coulomb coefficient of each body on walls that have none of their own."""
+        self.particles, self.walls, self.spacing = particles, walls, spacing
+        self.table = ti.ndarray(ti.f32, table.shape)
+        self.table.from_numpy(table.astype(np.float32))
+        self._told: dict[str, np.ndarray] = {}
+        self._maps = [self._map_arguments(wall) for wall in walls]
+        coefficients = [[r if wall.friction is None else wall.friction for r in roughness] for wall in walls]
+        self._rubbing = [upload(np.array(row), ti.f32) for row in coefficients]
+        self.rough = bool(np.any(coefficients))
+
+    def _map_arguments(self, wall: Wall) -> tuple:
+        d, pose = self.spacing, ti.ndarray(vec3, POSE)
+        if wall.map is not None:
+            m = wall.map
+            return False, 1, pose, ti.ndarray(vec3, 2), m.cell, d, m.beyond, m.directory, m.spline
+        assert wall.planes is not None
+        planes, nothing = upload(wall.planes.reshape(-1, 3), vec3), ti.ndarray(ti.f32, (1, 1))
+        return True, len(wall.planes), pose, planes, d, d, FAR * d, ti.ndarray(ti.i32, (1, 1, 1)), nothing
+
+    def _place(self, wall: Wall, pose: ti.Ndarray) -> None:
+        """Tells the device where a wall is; walls at rest are told once."""
+        origin = np.zeros(3) if wall.map is None else wall.map.origin
+        rows = [origin, wall.pivot, wall.pivot + wall.shift, wall.velocity, wall.spin, *wall.rotation]
+        values = np.array(rows, np.float32)
+        told = self._told.get(wall.name)
+        if told is None or not np.array_equal(values, told):
+            pose.from_numpy(values)
+            self._told[wall.name] = values
+
+    def feel(self, t: float) -> None:
+        """Samples all walls at the particles (densities, gradients, drag), at the walls' velocities of time t."""
+        p = self.particles
+        for k, (wall, arguments) in enumerate(zip(self.walls, self._maps, strict=True)):
+            wall.set_velocity(t)
+            self._place(wall, arguments[2])
+            _feel(p.n, p.x, int(k == 0), *arguments, self.table, p.body, self._rubbing[k], float(wall.no_slip),
+                  p.wall_density, p.wall_gradient, p.wall_flux, p.wall_drag, p.wall_friction, p.wall_velocity,
+                  p.wall_distance, p.wall_normal)  # fmt: skip
+
+    def advance(self, dt: float) -> None:
+        """Moves the walls, then puts back any particle that came closer than CLEARANCE."""
+        p = self.particles
+        for wall in self.walls:
+            wall.advance(dt)
+        for _ in range(KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1):
+            for wall, arguments, rubbing in zip(self.walls, self._maps, self._rubbing, strict=True):
+                self._place(wall, arguments[2])
+                _keep_out(p.n, p.x, p.v, p.mobility, *arguments, p.body, rubbing)
+
+    @property
+    def speed(self) -> float:
+        return max((wall.speed for wall in self.walls), default=0.0)

@@ -1,0 +1,1 @@
+"""What everything stands on: the backend, stores, particles and their neighbors."""

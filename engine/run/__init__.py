@@ -1,0 +1,1 @@
+"""Runs from the command line: plan, folder, frames, pictures, export."""

@@ -1,0 +1,184 @@
+"""The folder of a run, for whoever writes it and whoever reads it later.
+
+    run.json        scene, options, versions, statistics of each frame: what is needed to repeat the run
+    stage.npz       what does not change from frame to frame: walls, colours, camera
+    frames/         water_0001.vtu ..., particles.pvd, frame_0001.png ...
+    checkpoints/    the last states, to resume from
+    video.mp4, log.txt
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+from pliant.errors import PliantError
+from pliant.io import read_cloud
+from pliant.io.data import Snapshot
+from pliant.io.files import atomic_write
+from pliant.io.plain import as_json
+from pliant.render.render_scene import Stage
+from pliant.run.frames import FORMATS, PARTICLE_FORMATS, frame_file
+from pliant.sim import checkpoint
+from pliant.sim.checkpoint import Checkpoint
+
+RECORD = "run.json"
+KEYS: dict[str, Any] = {"scene": str, "given": str, "settings": list, "seconds": (int, float), "fps": (int, float),
+                        "formats": list, "asked_formats": list, "size": list, "look": list, "particles": dict,
+                        "frames": list}  # fmt: skip
+CHECKPOINT = re.compile(r"frame_(\d+)_step_(\d+)\.npz")
+TORN = re.compile(r"\..+\.\d+\.part(\.mp4)?")  # half-written files, by the number of the process that wrote them
+KEPT = 2  # checkpoints: the last one, and the one before in case that one is damaged
+
+
+class RunFolder:
+    """Paths and files of one run."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.frames, self.checkpoints = self.path / "frames", self.path / "checkpoints"
+        self.record_file, self.stage_file = self.path / RECORD, self.path / "stage.npz"
+        self.video, self.log = self.path / "video.mp4", self.path / "log.txt"
+
+    # --- reading ---
+
+    def record(self) -> dict[str, Any]:
+        """What run.json holds."""
+        try:
+            record = json.loads(self.record_file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            what = "has no run.json" if self.path.is_dir() else "is not a folder"
+            raise PliantError(f"{self.path} is not a run: it {what}") from None
+        except OSError as error:
+            raise PliantError(f"cannot read {self.record_file}: {error.strerror or error}") from error
+        except ValueError as error:
+            raise PliantError(f"{self.record_file} is damaged: {error}") from error
+        if not isinstance(record, dict) or "scene" not in record:
+            raise PliantError(f"{self.record_file} is not the record of a run of Pliant")
+        for name, kind in KEYS.items():
+            if not isinstance(record.get(name), kind):
+                raise PliantError(f"{self.record_file} is not whole: it lacks a proper {name!r}")
+        if not all(isinstance(f, dict) and isinstance(f.get("frame"), int) and "time" in f for f in record["frames"]):
+            raise PliantError(f"{self.record_file} is not whole: some of its frames lack their number or time")
+        return record
+
+    def stage(self) -> Stage:
+        """What all frames share."""
+        return Stage.load(self.stage_file)
+
+    def snapshot(self, index: int, record: dict[str, Any] | None = None) -> Snapshot:
+        """One frame, from whichever of its files can be read."""
+        record = record or self.record()
+        entry = next((frame for frame in record["frames"] if frame["frame"] == index), None)
+        if entry is None:
+            raise PliantError(f"{self.path} has no frame {index}; it has {len(record['frames'])}")
+        formats = [name for name in PARTICLE_FORMATS if name in record["formats"]]
+        if not formats:
+            raise PliantError(f"{self.path} holds no particles, only {', '.join(record['formats'])}; run it again with "
+                              f"--format {PARTICLE_FORMATS[0]}")  # fmt: skip
+        bodies = (*record["particles"], *record.get("grains", ()))
+        clouds = {body: read_cloud(self.frames / frame_file(body, index, formats[0])) for body in bodies}
+        poses = {name: np.array(pose) for name, pose in entry.get("poses", {}).items()}
+        return Snapshot(index, entry["time"], clouds, poses)
+
+    def latest(self) -> tuple[int, Checkpoint] | None:
+        """The last whole checkpoint and the last frame before it, or None if there is no checkpoint at all. A damaged
+        one is passed over if there is one before it."""
+        first: PliantError | None = None
+        for path in reversed(self._checkpoints()):
+            try:
+                return int(path.name.split("_")[1]), checkpoint.read(path)
+            except PliantError as error:
+                first = first or error
+        if first is not None:
+            raise first
+        return None
+
+    def _checkpoints(self) -> list[Path]:
+        """In the order they were made."""
+        found = [path for path in self.checkpoints.glob("*.npz") if CHECKPOINT.fullmatch(path.name)]
+        return sorted(found, key=lambda path: int(path.stem.rpartition("_")[2]))
+
+    # --- writing ---
+
+    def prepare(self) -> None:
+        """Makes the folders; one sentence if nothing can be written there."""
+        try:
+            for folder in (self.frames, self.checkpoints):
+                folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.path):
+                pass
+        except OSError as error:
+            blocked = next((p for p in (self.path, *self.path.parents) if p.exists() and not p.is_dir()), None)
+            reason = f"{blocked} is not a folder" if blocked else error.strerror or error
+            raise PliantError(f"cannot write into {self.path}: {reason}; choose another folder with --out") from error
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps a second run out of the folder. The lock goes with the process, however that ends."""
+        with contextlib.ExitStack() as stack:
+            try:
+                file = stack.enter_context(open(self.log, "a"))
+            except OSError as error:
+                raise PliantError(f"cannot write {self.log}: {error.strerror}") from error
+            try:
+                if fcntl is not None:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise PliantError(f"another run is writing into {self.path}; wait for it, or choose another folder "
+                                  "with --out") from None  # fmt: skip
+            yield
+
+    def write_record(self, record: dict[str, Any]) -> None:
+        with atomic_write(self.record_file, durable=True) as file:
+            file.write((as_json(record, indent=1) + "\n").encode())
+
+    def add_checkpoint(self, frame: int, step: int, save: Any) -> None:
+        """Writes a checkpoint and lets go of the oldest ones."""
+        os.sync()  # the frames that it stands for, before itself
+        save(self.checkpoints / f"frame_{frame:04d}_step_{step:06d}.npz")
+        for path in self._checkpoints()[:-KEPT]:
+            path.unlink(missing_ok=True)
+
+    def holds_something(self) -> bool:
+        """Whether there are traces of a run, be its record lost."""
+        return self.record_file.exists() or bool(self._checkpoints())
+
+    def clear(self, names: list[str]) -> None:
+        """Removes what an earlier run left here, and what would mix with bodies and walls of these names; nothing of
+        anybody else's."""
+        top: list[str] = []
+        with contextlib.suppress(PliantError):
+            record = self.record()
+            names = [*names, *record["particles"], *record.get("grains", ()), *record.get("walls", ())]
+            top = [self.video.name, f"{record['scene']}.usdc", "inspect.png", "sheet.png"]
+        bodies, endings = "|".join(map(re.escape, names)), "|".join(FORMATS)
+        ours = re.compile(rf"frame_\d{{4,}}\.png|({bodies})(_skin)?(_\d{{4,}})?\.({endings})|particles\.pvd")
+        old = [path for path in self.frames.glob("*") if ours.fullmatch(path.name)] + self._checkpoints()
+        for path in (*old, self.record_file, self.stage_file, *(self.path / name for name in top)):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+    def sweep(self) -> None:
+        """Removes half-written files that a killed process left."""
+        for folder in (self.path, self.frames, self.checkpoints):
+            for path in folder.glob(".*.part*"):
+                if TORN.fullmatch(path.name):
+                    with contextlib.suppress(OSError):
+                        path.unlink()
+
+    def free_bytes(self) -> int:
+        return shutil.disk_usage(self.path).free
+

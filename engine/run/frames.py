@@ -1,0 +1,172 @@
+"""Frames of a run: what a moment looks like, as arrays, as files for other programs, and as a picture."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pliant.errors import PliantError, unknown_name
+from pliant.io import write_cloud, write_mesh, write_pvd
+from pliant.io.arrays import KNOWN_UNITS
+from pliant.io.data import GRAINS, Cloud, Snapshot, TriMesh
+from pliant.io.usd import write_usd
+from pliant.render import Look, Renderer
+from pliant.render.render_scene import Stage
+from pliant.skin.skins import SkinSource, skin_sources, skinned
+from pliant.solvers.granular.grains import GrainBody
+
+PARTICLE_FORMATS = ("vtu", "npz", "ply", "bgeo")  # one file for each body and frame; the first is read back first
+MESH_FORMATS = ("obj", "stl", "ply")  # walls and other surfaces: once, or for each frame if they move
+FORMATS = (*dict.fromkeys((*PARTICLE_FORMATS, *MESH_FORMATS)), "usd", "png")
+USUAL = ("vtu", "png")
+SERIES = "particles.pvd"
+
+
+class Frame:
+    """One moment of a simulation, yielded by `sim.frames`; valid until the simulation moves on."""
+
+    def __init__(self, sim: Any, index: int):
+        self.sim, self.index, self.time = sim, index, sim.time
+
+    def snapshot(self, skins: bool = True) -> Snapshot:
+        """A copy of the moment as plain arrays, particles in the order in which they were made, and (`skins`) elastic
+        bodies as meshes as well."""
+        sim, p = self.sim, self.sim.world.particles
+        names = ("x", "v", "m", "V", "density", "wall_density", "p", "id")
+        x, v, m, V, density, wall_density, pressure, ids = (p.numpy(name) for name in names)
+        fields = {"velocity": v, "density": (density + wall_density) * m / V, "pressure": pressure, "mass": m}
+        place = np.empty_like(ids)
+        place[ids] = np.arange(p.n, dtype=ids.dtype)
+        clouds = {}
+        for body, (first, last) in sim._ranges.items():
+            own = place[first:last]
+            own_id = {"id": np.arange(last - first, dtype=np.int32)}
+            clouds[body] = Cloud(x[own], {name: values[own] for name, values in fields.items()} | own_id, KNOWN_UNITS)
+        if sim.grains is not None:
+            clouds |= {sim.world.names[body.number] + GRAINS: cloud for body, cloud in self._grains()}
+        poses = {wall.name: wall.pose() for wall in sim.world.walls.walls if wall.moved}
+        snapshot = Snapshot(self.index, self.time, clouds, poses)
+        return skinned(sim.canvas.skins, snapshot) if skins else snapshot
+
+    def _grains(self) -> Iterator[tuple[GrainBody, Cloud]]:
+        grains = self.sim.grains
+        x, v = grains.x.to_numpy(), grains.v.to_numpy()
+        for body in grains.bodies:
+            own, ids = slice(body.first, body.last), np.arange(body.last - body.first, dtype=np.int32)
+            yield body, Cloud(x[own].copy(), {"velocity": v[own].copy(), "id": ids}, KNOWN_UNITS)
+
+    def write(self, folder: str | Path, formats: Any = USUAL, width: int = 1280, height: int = 720) -> None:
+        """Writes the frame into `folder`, in any of `FORMATS`.
+
+        Particles become `<body>_0001.vtu` (npz, ply, bgeo), grains `<body>_grains_0001.vtu`, a vtu series is listed in
+        `particles.pvd`, skins of elastic bodies become `<body>_skin_0001.obj` (stl, ply), walls `<wall>.obj` (stl,
+        ply), the picture `frame_0001.png`. A USD file of the frame alone is `frame_0001.usdc`; one for a whole run is
+        made by `pliant run --format usd`.
+        """
+        folder, canvas, formats = Path(folder), self.sim.canvas, check_formats(formats)
+        snapshot = self.snapshot(skins=bool(set(formats) & {*MESH_FORMATS, "usd"}))
+        series = canvas.series.setdefault(folder.absolute(), Series())
+        write_frame(folder, snapshot, formats, canvas.stage, series)
+        if "usd" in formats:
+            walls, radii = canvas.stage.meshes, canvas.stage.radii
+            write_usd(folder / frame_file("frame", self.index, "usdc"), [snapshot], 1.0, walls, radii)
+        if "png" in formats:
+            canvas.renderer(width, height).save(
+                folder / frame_file("frame", self.index, "png"), canvas.stage.picture(snapshot, aspect=width / height)
+            )
+
+
+class Canvas:
+    """What a simulation keeps from one frame to the next."""
+
+    def __init__(self, sim: Any):
+        self._sim = sim
+        self.series: dict[Path, Series] = {}  # what each folder holds already
+        self._stage: Stage | None = None
+        self._renderer: Renderer | None = None
+        self._skins: dict[str, SkinSource] | None = None
+
+    @property
+    def skins(self) -> dict[str, SkinSource]:
+        """What the skins of elastic bodies are made of, by the bodies' names."""
+        if self._skins is None:
+            self._skins = skin_sources(self._sim)
+        return self._skins
+
+    @property
+    def stage(self) -> Stage:
+        """The scene as it was when it was first asked for: it frames all pictures."""
+        if self._stage is None:
+            self._stage = Stage.of(self._sim)
+        return self._stage
+
+    @stage.setter
+    def stage(self, stage: Stage) -> None:
+        stage.skins = stage.skins or self.skins  # a file of an earlier version has none
+        self._stage = stage
+
+    def renderer(self, width: int, height: int) -> Renderer:
+        """A renderer of that size, opened when first asked for."""
+        supersample = (self.stage.look or Look()).supersample
+        wanted = (width, height, supersample)
+        r = self._renderer
+        if r is None or (r.width, r.height, r.supersample) != wanted:
+            self._renderer = r = Renderer(*wanted)
+        return r
+
+
+def frame_file(name: str, index: int, ending: str) -> str:
+    """How the files of a frame are called."""
+    return f"{name}_{index:04d}.{ending}"
+
+
+def check_formats(names: Any, known: Iterable[str] = FORMATS) -> tuple[str, ...]:
+    """Formats from a list or from text such as "vtu,png", each once; an unknown one is refused with a hint."""
+    given, names = names, names.split(",") if isinstance(names, str) else names
+    wanted = tuple(dict.fromkeys(str(name).strip().lower().lstrip(".") for name in names if str(name).strip()))
+    if not wanted:
+        raise PliantError(f"name one or more formats of {', '.join(known)}, got {given!r}")
+    for name in wanted:
+        if name not in known:
+            raise PliantError(unknown_name("format", name, known))
+    return wanted
+
+
+@dataclass
+class Series:
+    """What a folder holds so far: the entries of its .pvd, and the files of walls at rest."""
+
+    entries: list[tuple[float, str, str]] = field(default_factory=list)
+    at_rest: set[str] = field(default_factory=set)
+
+
+def write_frame(folder: Path, snapshot: Snapshot, formats: tuple[str, ...], stage: Stage, series: Series) -> None:
+    """One frame in those of `formats` that have files for each frame, but for pictures."""
+    for ending in PARTICLE_FORMATS:
+        if ending in formats:
+            for body, cloud in snapshot.clouds.items():
+                write_cloud(folder / frame_file(body, snapshot.index, ending), cloud)
+    for ending in MESH_FORMATS:
+        if ending in formats:
+            _write_surfaces(folder, snapshot, ending, stage.meshes, series)
+    if "vtu" in formats:
+        new = [(snapshot.time, frame_file(body, snapshot.index, "vtu"), body) for body in snapshot.clouds]
+        files = {file for _, file, _ in new}
+        series.entries[:] = [entry for entry in series.entries if entry[1] not in files] + new
+        write_pvd(folder / SERIES, series.entries)
+
+
+def _write_surfaces(folder: Path, snapshot: Snapshot, ending: str, walls: dict[str, TriMesh], series: Series) -> None:
+    """Surfaces that move or deform, with the frame's number; walls at rest once and without one."""
+    for name, mesh in snapshot.meshes.items():
+        write_mesh(folder / frame_file(name, snapshot.index, ending), mesh)
+    for name, mesh in walls.items():
+        pose = snapshot.poses.get(name)
+        if pose is not None:
+            moved = TriMesh(mesh.vertices @ pose[:3, :3].T + pose[:3, 3], mesh.faces)
+            write_mesh(folder / frame_file(name, snapshot.index, ending), moved)
+        elif f"{name}.{ending}" not in series.at_rest:
+            write_mesh(folder / f"{name}.{ending}", mesh)
+            series.at_rest.add(f"{name}.{ending}")

@@ -1,0 +1,406 @@
+"""One run of a scene into a folder: frames, progress, a record to repeat it by, and a clean end whatever happens.
+
+Nothing that was computed is lost: files are written whole or not at all and in order, so that a checkpoint stands for
+all frames before it. A run that ended early, by Ctrl-C, by a full disk or by a power cut, is resumed from its last
+checkpoint and then equals one that was never interrupted.
+"""
+
+import contextlib
+import shlex
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from pliant.core.console import console
+from pliant.errors import PliantError, SimulationError
+from pliant.io.data import GRAINS, Snapshot
+from pliant.io.usd_types import missing_usd
+from pliant.render import Look, available
+from pliant.render.render_scene import Stage
+from pliant.run.draw_process import Painter
+from pliant.run.export import export_usd
+from pliant.run.folder import KEPT, RunFolder
+from pliant.run.frames import MESH_FORMATS, PARTICLE_FORMATS, SERIES, Frame, Series, frame_file, write_frame
+from pliant.run.pictures import draw_run, film
+from pliant.run.plan import Plan, dice, first_record, frame_record, restore_dice
+from pliant.run.progress import Teller, Wish, interruptible, stage_table
+from pliant.run.writer import Writer
+from pliant.scene.serialisation import describe
+from pliant.sim import checkpoint
+from pliant.sim.checkpoint import Checkpoint
+from pliant.sim.simulation import Simulation
+
+RECORD_SECONDS = 2.0  # run.json is written anew no more often than this, but before each checkpoint
+BYTES = {"vtu": 57, "npz": 40, "ply": 40, "bgeo": 44, "usd": 44}  # of a particle in a frame, with the usual fields
+BYTES_PER_PIXEL = 1  # of a picture
+DONE = ("finished", "ended by the scene")
+ENDS = {"finished": "Finished", "interrupted": "Interrupted", "failed": "Stopped",
+        "ended by the scene": "Ended by the scene's on_step"}  # fmt: skip
+
+
+class Run:
+    """Carries out a plan. `record` is what `run.json` holds; `status` is the exit status of the command; a `stream` is
+    told of the run in lines of JSON."""
+
+    def __init__(self, plan: Plan, resume: bool = False, overwrite: bool = False, stream: TextIO | None = None):
+        self.plan, self.resume, self.overwrite = plan, resume, overwrite
+        self.folder = RunFolder(plan.folder)
+        self.tell = Teller(plan.name, plan.frames, stream)
+        self.status = 0
+        self.record = first_record(plan)
+        self.before: dict[str, Any] = {}  # the record of the run that is resumed
+        self.formats = plan.formats
+        self.series = Series()
+        self.first, self.last = 0, -1  # the frame to begin with, the last that was made
+        self.made: dict[str, Path] = {}  # of all frames together
+        self.seconds: dict[str, float] = {}  # by stage, summed over all steps but the first of the process
+        self.timed_steps = 0
+        self.sim: Any = None
+        self.stage: Stage
+        self.writer: Writer
+        self.painter: Painter | None = None
+        self.late = False  # pictures wait for the end, because the range of their colours is found from all frames
+        self._begun = time.perf_counter()
+        self._last_record = self._last_checkpoint = 0.0  # when they were handed in last [s]
+
+    def __call__(self) -> int:
+        """Builds or resumes, simulates and writes; returns the exit status."""
+        self._check_folder()
+        self.folder.prepare()
+        with self.folder.locked(), self.tell.logging(self.folder.log):
+            if self._begin():
+                return 0
+            self._carry_out()
+        return self.status
+
+    # --- beginning ---
+
+    def _check_folder(self) -> None:
+        """An unfinished run is not thrown away by mistake."""
+        if self.resume or self.overwrite:
+            return
+        try:
+            record = self.folder.record()
+        except PliantError as error:
+            if self.folder.holds_something():
+                raise PliantError(f"{error}; add --overwrite to replace what is there") from error
+            return
+        if record.get("status") not in DONE and len(record["frames"]) > 1:
+            raise PliantError(f"{self.folder.path} holds an unfinished run of {record['scene']} with "
+                              f"{len(record['frames'])} frames; add --resume to go on with it, or --overwrite to start "
+                              "anew")  # fmt: skip
+
+    def _begin(self) -> bool:
+        """Makes the simulation, from the start or from a checkpoint. True if there is nothing left to do."""
+        plan, saved = self.plan, self._saved() if self.resume else None
+        self.formats = self._possible(plan.formats)
+        if saved is None:
+            if not plan.scene.problems():
+                describe(plan.scene)  # what no checkpoint can hold is told before the work, not after
+            self.sim = plan.scene.build()
+        else:
+            longer = plan.seconds > self.before["seconds"]
+            if self.before.get("status") in DONE and not longer and not self._lacks():
+                self.tell.say(f"{plan.folder} is finished already: it has {self.first} frames.")
+                return True
+            self.sim = Simulation(saved.live_scene(plan.scene), saved=saved)
+            if self.before.get("source_sha256") != self.record["source_sha256"]:
+                self.tell.say(f"{plan.given} has changed since the run began; it goes on with what is there now.")
+        counts = {filling.body.name: len(filling.x) for filling in self.sim.fillings}
+        bodies = self.sim.grains.bodies if self.sim.grains else []
+        grains = {self.sim.world.names[body.number] + GRAINS: body.last - body.first for body in bodies}
+        walls = [wall.name for wall in self.sim.world.walls.walls]
+        self.record |= {"particles": counts, "grains": grains, "walls": walls, "formats": list(self.formats),
+                        "status": "running", "notes": list(self.sim.notes),
+                        "particle_radius": plan.scene.settings.particle_radius,
+                        "tolerance": getattr(plan.scene.settings.pressure, "max_density_error", None)}  # fmt: skip
+        self._check_disk(sum(counts.values()) + sum(grains.values()))
+        if saved is None:
+            if self.folder.record_file.exists():
+                self.tell.say(f"The earlier run in {plan.folder} is replaced.")
+            self.folder.clear([*counts, *grains, *walls])
+            self.stage = self.sim.canvas.stage
+            self.stage.save(self.folder.stage_file)
+        else:
+            self.stage = self.sim.canvas.stage = self._kept_stage()
+            self._miss_frames()
+        self.folder.sweep()
+        self._announce(sum(counts.values()))
+        self.folder.write_record(self.record)
+        if saved is not None:
+            restore_dice(saved.state["more"]["dice"])  # last: motions may draw while the simulation is made
+        return False
+
+    def _lacks(self) -> bool:
+        """Whether a file is missing that is made of all frames together."""
+        wanted = [self.usd_file] * ("usd" in self.formats)
+        wanted += [self.folder.video] * (self.plan.video and "png" in self.formats)
+        return not all(path.exists() for path in wanted)
+
+    @property
+    def usd_file(self) -> Path:
+        return self.folder.path / f"{self.plan.name}.usdc"
+
+    def _saved(self) -> Checkpoint | None:
+        """The checkpoint to go on from, if there is one, and the record up to it."""
+        found, folder = self.folder.latest(), self.plan.folder
+        old = self.folder.record() if self.folder.record_file.exists() else None
+        if found is None or old is None:
+            if found or old and len(old["frames"]) > 1:
+                lost = "run.json" if found else "checkpoint"
+                raise PliantError(f"{folder} cannot be resumed, for it has no {lost}; put --overwrite in place of "
+                                  "--resume to start anew")  # fmt: skip
+            self.tell.say(f"There is no checkpoint in {folder}, so the run starts from the beginning.")
+            return None
+        frame, saved = found
+        self.before = old
+        self.record |= {key: old[key] for key in ("started", "versions") if key in old}
+        self.record["frames"] = old["frames"][: frame + 1]
+        self.record["resumed"] = [*old.get("resumed", []), {"frame": frame, "step": saved.state["step"]}]
+        self.series.entries = [(entry["time"], frame_file(body, entry["frame"], "vtu"), body)
+                               for entry in self.record["frames"]
+                               for body in (*old["particles"], *old.get("grains", ()))]  # fmt: skip
+        self.first, self.last = frame + 1, frame
+        return saved
+
+    def _kept_stage(self) -> Stage:
+        try:
+            return self.folder.stage()
+        except PliantError as error:
+            self.tell.say(f"It is made anew, so that pictures may be framed a little differently: {error}")
+            self.sim.canvas.stage.save(self.folder.stage_file)
+            return self.sim.canvas.stage
+
+    def _miss_frames(self) -> None:
+        """Says which frames have lost their files since they were made."""
+        body = next(iter(self.record["particles"]))
+        ending = next((name for name in self.formats if name in PARTICLE_FORMATS), None)
+        files = [self.folder.frames / frame_file(body, k, ending) for k in range(self.first)] if ending else []
+        lost = [k for k, file in enumerate(files) if not file.exists()]
+        if lost:
+            self.tell.say(f"{len(lost)} of the {self.first} frames before have lost files, the first of them frame "
+                          f"{lost[0]}; they are not made again.")  # fmt: skip
+
+    def _possible(self, formats: tuple[str, ...]) -> tuple[str, ...]:
+        """The formats that this machine can write: pictures need a graphics driver, USD its library."""
+        wanting = {"png": ("No pictures are drawn", available), "usd": ("No USD file is written", missing_usd)}
+        for name, (sentence, missing) in wanting.items():
+            reason = missing() if name in formats else None
+            if reason:
+                self.tell.say(f"{sentence}: {reason}")
+                formats = tuple(other for other in formats if other != name)
+        look = self.plan.scene.look if isinstance(self.plan.scene.look, Look) else Look()
+        self.late = "png" in formats and look.color != "speed" and None in (look.low, look.high)
+        if ("usd" in formats or self.late) and not set(formats) & set(PARTICLE_FORMATS):
+            formats = ("npz", *formats)  # of which the USD file or the pictures are made at the end
+        return formats
+
+    def _check_disk(self, particles: int) -> None:
+        """Refuses a run that cannot fit on the disk."""
+        width, height = self.plan.size
+        frame = sum(BYTES.get(name, 0) for name in self.formats) * particles
+        frame += BYTES_PER_PIXEL * width * height * ("png" in self.formats)
+        p = self.sim.world.particles
+        state = sum(p.numpy(name).nbytes for name in p.saved) + 24 * (self.sim.grains.n if self.sim.grains else 0)
+        needed, free = frame * (self.plan.frames + 1 - self.first) + state * (KEPT + 1), self.folder.free_bytes()
+        self.record["disk_estimate_bytes"] = int(needed)
+        if needed > free:
+            raise PliantError(f"the run needs about {needed / 2**30:.2g} GiB of disk and {self.plan.folder} has "
+                              f"{free / 2**30:.2g} GiB free; write fewer frames (--fps) or formats (--format), or "
+                              "choose another folder with --out")  # fmt: skip
+
+    def _announce(self, particles: int) -> None:
+        plan = self.plan
+        for note in self.sim.notes if not self.first else ():
+            self.tell.say(note)
+        where = f"into {plan.folder}" + (f", from t = {self.sim.time:.4g} s on" if self.first else "")
+        self.tell.say(f"{plan.name}: {particles:,} particles, {plan.seconds:g} s at {plan.fps:g} fps {where}")
+        self.tell.event("start", **{k: v for k, v in self.record.items() if k != "frames"})
+
+    # --- simulating ---
+
+    def _carry_out(self) -> None:
+        self._begun -= self.record["frames"][-1].get("wall_seconds", 0.0) if self.record["frames"] else 0.0
+        start, self.writer = time.perf_counter(), Writer()
+        if "png" in self.formats and not self.late:
+            self.painter = Painter(self.stage, self.folder.frames, self.stage.look or Look(), self.plan.size)
+        with interruptible(self.tell) as wish:
+            try:
+                self._make(wish)
+            except KeyboardInterrupt as insisted:
+                self.status = getattr(insisted, "status", 130)
+                self.record["status"] = "interrupted"
+            except BaseException as error:
+                text = str(error) if isinstance(error, PliantError) else f"{type(error).__name__}: {error}"
+                self.record |= {"status": "failed", "error": text}
+                self.tell.log(text)
+                if isinstance(error, PliantError) and not isinstance(error, SimulationError):
+                    raise SimulationError(f"the run had to stop: {text}") from error
+                raise
+            finally:
+                with contextlib.suppress(PliantError):  # what failed has been said already
+                    self.writer.finish()
+                if self.painter is not None:
+                    self.painter.close()
+                self._end(time.perf_counter() - start)
+
+    def _make(self, wish: Wish) -> None:
+        """Makes the frames, and what is made of all of them."""
+        self._simulate(wish)
+        status = "finished" if self.last >= self.plan.frames else "ended by the scene"
+        if self.last < self.plan.frames and wish.status:
+            status, self.status = "interrupted", wish.status
+        wish.at_once = True  # what is left has no steps to end after; resuming takes it up again
+        self.writer.finish()
+        if status in DONE:
+            self._finish_files()
+        self.record["status"] = status
+
+    def _simulate(self, wish: Wish) -> None:
+        sim, self._last_checkpoint = self.sim, time.perf_counter()
+        first_step = sim.step_count + 1
+        sim.watchers.append(lambda _: self._after_step(first_step) and not wish.status)
+        with self.tell.showing(max(self.first - 1, 0), sim.step_count):
+            for frame in self._frames():
+                self._keep(frame)
+                if wish.status:
+                    break
+        if sim.step_count >= first_step:
+            self._keep_state()  # to resume from, be it for a longer run
+
+    def _frames(self) -> Iterator[Frame]:
+        if not self.first:
+            yield Frame(self.sim, 0)
+        yield from self.sim.frames_between(0.0, self.plan.fps, range(max(self.first, 1), self.plan.frames + 1))
+
+    def _after_step(self, first_step: int) -> bool:
+        if self.sim.step_count > first_step:  # the first step loads or compiles the kernels
+            self.timed_steps += 1
+            for stage, seconds in self.sim._step.seconds.items():
+                self._spend(stage, seconds)
+        self.writer.check()
+        self.tell.advance(self.sim.time * self.plan.fps)
+        return True
+
+    def _wall(self) -> float:
+        """Wall-clock time of the run so far, that of the part before it was resumed included [s]."""
+        return time.perf_counter() - self._begun
+
+    def _spend(self, stage: str, seconds: float) -> None:
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+
+    # --- keeping ---
+
+    def _keep(self, frame: Frame) -> None:
+        """Hands a frame to the writer."""
+        start = time.perf_counter()
+        skins = bool(set(self.formats) & {*MESH_FORMATS, "usd"})  # pictures make them anew, from the particles
+        snapshot, stats = frame.snapshot(skins), self.sim.stats
+        poses = {name: pose.tolist() for name, pose in snapshot.poses.items()}
+        entry = frame_record(frame, stats) | {"wall_seconds": round(self._wall(), 3), "poses": poses}
+        self.last = frame.index
+        self._spend("frames", time.perf_counter() - start)
+
+        def write() -> None:
+            write_frame(self.folder.frames, snapshot, self.formats, self.stage, self.series)
+            self._draw(snapshot)
+            self.record["frames"].append(entry)  # the record tells of no frame that is not there
+
+        self.writer(write)
+        now = time.perf_counter()
+        if frame.index == 0 or now - self._last_checkpoint >= self.plan.checkpoint_seconds:
+            self._keep_state()
+        elif now - self._last_record > RECORD_SECONDS:
+            self._keep_record()
+        self.tell.frame(frame.index, stats, entry)
+
+    def _draw(self, snapshot: Snapshot) -> None:
+        """Draws a frame, in the writer's thread. No run ends for want of a picture: its files can be drawn later."""
+        if self.painter is None:
+            return
+        try:
+            self.painter.draw(snapshot)
+        except PliantError as error:
+            self.painter = None
+            sentence = f"No more pictures are drawn: {error}"
+            self.record["notes"].append(sentence)
+            self.tell.say(sentence)
+
+    def _keep_record(self) -> None:
+        self._last_record = time.perf_counter()
+        self.writer(lambda: self.folder.write_record(self.record))
+
+    def _keep_state(self) -> None:
+        """Hands in a checkpoint, after the record of the frames that it stands for."""
+        self._keep_record()
+        start = time.perf_counter()
+        save = checkpoint.capture(self.sim, {"dice": dice()})
+        frame, step = self.last, self.sim.step_count
+        self._last_checkpoint = time.perf_counter()
+        self._spend("checkpoints", self._last_checkpoint - start)
+        self.writer(lambda: self.folder.add_checkpoint(frame, step, save))
+
+    # --- ending ---
+
+    def _finish_files(self) -> None:
+        """What is made of all frames together."""
+        folder, indices, start = self.folder, range(self.last + 1), time.perf_counter()
+        pictures = [folder.frames / frame_file("frame", k, "png") for k in indices]
+        if "usd" in self.formats:
+            with self._excused("USD file", self.usd_file) as path:
+                export_usd(folder, self.record, path)
+        undrawn = [k for k in indices if self.late or not pictures[k].exists()] if "png" in self.formats else []
+        if undrawn:
+            with self._excused("pictures", folder.frames) as path:
+                draw_run(folder, undrawn, path, None, self.plan.size)
+        if self.plan.video and "png" in self.formats:
+            with self._excused("video", folder.video) as path:
+                film(path, pictures, self.record)
+        if self.made:
+            self._spend("whole-run files", time.perf_counter() - start)
+
+    @contextlib.contextmanager
+    def _excused(self, what: str, path: Path) -> Iterator[Path]:
+        """The simulation is done: what cannot be made of it now can be made later, from its files."""
+        try:
+            yield path
+            self.made[what] = path
+        except PliantError as error:
+            sentence = f"No {what} could be made: {error}"
+            self.record["notes"].append(sentence)
+            self.tell.say(sentence)
+            self.status = 1
+
+    def _end(self, wall: float) -> None:
+        """Writes the record's last version and says what there is now."""
+        self._spend("waiting for files", self.writer.waited)
+        steps = max(self.timed_steps, 1)
+        mean = {stage: 1e3 * seconds / steps for stage, seconds in self.seconds.items()}
+        self.record |= {"wall_seconds": self._wall(), "steps": self.sim.step_count, "milliseconds_per_step": mean,
+                        "seconds_per_stage": self.seconds}  # fmt: skip
+        with contextlib.suppress(PliantError):  # a full disk has been reported already
+            self.folder.write_record(self.record)
+        if self.timed_steps and not self.tell.as_json:
+            console.print(stage_table(self.seconds, self.timed_steps))
+        for sentence in self._results(wall):
+            self.tell.say(sentence)
+        self.tell.event("end", status=self.record["status"], error=self.record["error"], wall_seconds=wall,
+                        frames=len(self.record["frames"]), seconds_per_stage=self.seconds)  # fmt: skip
+
+    def _results(self, wall: float) -> Iterator[str]:
+        plan, folder, frames = self.plan, self.folder, self.record["frames"]
+        status = self.record["status"]
+        yield (f"{ENDS[status]} at t = {self.sim.time:.4g} s after {wall:.1f} s: {len(frames)} of {plan.frames + 1} "
+               f"frames are in {folder.frames}")  # fmt: skip
+        if frames and "vtu" in self.formats:
+            yield f"  ParaView: {folder.frames / SERIES}"
+        if frames and "png" in self.formats:
+            last = f" to {frame_file('frame', len(frames) - 1, 'png')}" if len(frames) > 1 else ""
+            yield f"  pictures: {folder.frames / frame_file('frame', 0, 'png')}{last}"
+        for what in ("video", "USD file"):
+            if what in self.made:
+                yield f"  {what.split()[0] + ':':<9} {self.made[what]}"
+        yield f"  numbers:  {folder.record_file}"
+        if status in ("interrupted", "failed"):
+            yield f"  go on:    pliant run --resume --out {shlex.quote(str(folder.path))}"

@@ -1,0 +1,175 @@
+"""From a checked scene to arrays: samples bodies, carves overlaps, builds walls."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from pliant.boundary.volume_map import VolumeMap
+from pliant.boundary.walls import Wall
+from pliant.core.console import console
+from pliant.core.smoothing import Smoothing
+from pliant.errors import PliantError, SceneError
+from pliant.geometry import Box, Moved, Plane, Shape, sample
+from pliant.scene.scene import Body, Scene
+
+WALL_GAP = 0.35  # in spacings: a particle closer than this to a wall at the start overlaps it
+BODY_GAP = 0.7  # in spacings: the same for particles of two bodies
+
+
+@dataclasses.dataclass
+class Filling:
+    """The particles of one body at the start."""
+
+    body: Body
+    x: np.ndarray
+    volume_each: float
+
+
+def wall_distance(body: Body, points: np.ndarray) -> np.ndarray:
+    """Distance to the surface of a boundary body, negative inside its solid."""
+    phi = body.shape.signed_distance(points)
+    return -phi if body.material.inside_out else phi
+
+
+def fill_bodies(scene: Scene, notes: list[str]) -> list[Filling]:
+    """Samples all bodies. What overlaps a wall or an earlier body is left out, and said so."""
+    walls = [body for body in scene.bodies if not body.material.sampled]
+    fillings: list[Filling] = []
+    problems = []
+    for body in (body for body in scene.bodies if body.material.sampled):
+        size = {"particles": body.particles} if body.particles else {"spacing": scene.spacing_of(body)}
+        try:
+            shape, method, confined = _to_fill(body, walls, scene.spacing, notes)
+            with console.status(f"filling {body.name} with particles") as status:
+                found = sample(shape, method=method, confined=confined, progress=_telling(status, body.name), **size)
+        except PliantError as error:  # it is smaller than a particle
+            problems.append(f"{body.name}: {error}")
+            continue
+        x, volume, whole = found.x, found.volume_each, len(found.x)
+        others: list[Body | Filling] = [*([] if confined else walls), *fillings]
+        carvers: list[Body] = []
+        for other in others:
+            clear = _clear_of(other, x, scene.spacing)
+            if not clear.all():
+                carvers.append(other.body if isinstance(other, Filling) else other)
+                notes.append(f"{body.name}: {len(x) - clear.sum():,} of {whole:,} particles overlap "
+                             f"{carvers[-1].name} and were left out.")  # fmt: skip
+            x = x[clear]
+        if not len(x):
+            problems.append(f"{body.name}: {_swallowed(carvers)}; move it or leave it out")
+        fillings.append(Filling(body, x, volume))
+    if problems:
+        raise SceneError(problems)
+    return fillings
+
+
+def _to_fill(body: Body, walls: list[Body], spacing: float, notes: list[str]) -> tuple[Shape, str, bool]:
+    """The shape that a body fills, by which method, and whether walls confine it.
+
+    A lattice that a round wall cuts leaves a gap of up to a spacing. So what flows is fitted to what the walls leave of
+    its shape, if one of these is round or if that is wanted."""
+    if not body.material.flows:
+        return body.shape, body.sampling or "fitted", False
+    wanted = body.sampling or ("fitted" if any(map(_is_round, walls)) else "regular")
+    if wanted != "fitted":
+        return body.shape, wanted, False
+    lattice = sample(body.shape, spacing, method="regular").x
+    clear = np.array([_clear_of(wall, lattice, spacing) for wall in walls]).reshape(len(walls), len(lattice))
+    cutting = [wall for wall, kept in zip(walls, clear, strict=True) if not kept.all()]
+    swallowed = not clear.all(axis=0).any()
+    if swallowed or (body.sampling is None and not any(map(_is_round, cutting))):
+        return body.shape, "regular", False
+    shape = body.shape
+    for wall in cutting:
+        shape = shape & wall.shape if wall.material.inside_out else shape - wall.shape
+        notes.append(f"{body.name}: it overlaps {wall.name} and fills what is left.")
+    return shape, "fitted", True
+
+
+def _is_round(wall: Body) -> bool:
+    """Whether a lattice cannot lie against all of a wall."""
+    return half_spaces(wall.shape, wall.material.inside_out) is None
+
+
+def _telling(status: Any, name: str) -> Any:
+    """Shows how far the particles of a body still move."""
+    return lambda k, moved, end: status.update(
+        f"filling {name} with particles: round {k}, moves of {moved:.1e} spacings, {end:.0e} is rest"
+    )
+
+
+def _clear_of(other: Body | Filling, x: np.ndarray, spacing: float) -> np.ndarray:
+    """Which points keep their distance from a wall or from the particles of a body."""
+    if isinstance(other, Filling):
+        return cKDTree(other.x).query(x, distance_upper_bound=BODY_GAP * spacing)[0] > BODY_GAP * spacing
+    return wall_distance(other, x) > WALL_GAP * spacing
+
+
+def _swallowed(carvers: list[Body]) -> str:
+    if len(carvers) > 1:
+        return f"all of it overlaps {' and '.join(body.name for body in carvers)}"
+    container = not carvers[0].material.sampled and carvers[0].material.inside_out
+    return f"it lies wholly {'outside' if container else 'inside'} {carvers[0].name}"
+
+
+def fixed_mask(body: Body, x: np.ndarray) -> np.ndarray:
+    """Which particles of a body have a prescribed motion."""
+    if body.fixed is None:
+        return np.full(len(x), body.motion is not None)
+    return marked(body.name, body.fixed, x)
+
+
+def marked(name: str, given: Any, x: np.ndarray) -> np.ndarray:
+    """Which particles at x are meant by a function of their positions, an array, or True for all."""
+    try:
+        mask = np.asarray(given(x) if callable(given) else given)
+    except Exception as error:  # the user's own function: whatever it raises is reported
+        raise SceneError([f"{name}: the function given to fix fails: {error}"]) from error
+    if mask.dtype != bool or mask.shape not in ((), (len(x),)):
+        got = repr(mask.item()) if mask.shape == () else f"an array of {mask.dtype} of shape {mask.shape}"
+        raise SceneError([f"{name}: fix needs True or False for each of its {len(x):,} particles, got {got}"])
+    return np.full(len(x), mask) if mask.shape == () else np.ascontiguousarray(mask)
+
+
+def build_wall(body: Body, spacing: float, smoothing: Smoothing) -> Wall:
+    """A boundary body as a wall: planes and box-shaped containers as they are, everything else by its volume map."""
+    shape, material = body.shape, body.material
+    bounds = shape.bounds()
+    infinite = not np.isfinite(bounds).all()
+    planes = half_spaces(shape, material.inside_out)
+    if infinite and planes is None:
+        raise SceneError([f"{body.name}: only a Plane may be infinite; intersect it with a Box"])
+    pivot = np.zeros(3) if infinite else bounds.mean(axis=0)
+    if body.pivot is not None:
+        pivot = np.asarray(body.pivot, dtype=float)
+    common: dict[str, Any] = dict(name=body.name, friction=material.friction, no_slip=bool(material.no_slip),
+                                  pivot=pivot, motion=body.motion)  # fmt: skip
+    if not infinite:
+        common["extent"] = float(np.linalg.norm(np.maximum(np.abs(bounds[0] - pivot), np.abs(bounds[1] - pivot))))
+    if planes is not None:
+        return Wall(map=None, planes=planes, **common)
+    key = f"{shape.key()} {material.inside_out} {spacing!r} {smoothing.name}"
+    volume_map = VolumeMap(lambda x: wall_distance(body, x), bounds, spacing, smoothing, material.inside_out, key)
+    return Wall(map=volume_map, planes=None, **common)
+
+
+def half_spaces(shape: Shape, inside_out: bool) -> np.ndarray | None:
+    """Points and outward normals (k, 2, 3) of the half-spaces whose union is the solid, if it is one: the ground under
+    a plane, or what surrounds the inside of a box."""
+    if isinstance(shape, Moved):
+        planes = half_spaces(shape.shape, inside_out)
+        if planes is None:
+            return None
+        scale, _, _ = shape.placement()
+        points, tips = shape.to_world(planes[:, 0]), shape.to_world(planes.sum(axis=1))
+        return np.stack([points, (tips - points) / scale], axis=1)
+    if isinstance(shape, Plane):
+        normal = np.asarray(shape.normal, dtype=float) / np.linalg.norm(shape.normal)
+        return np.array([[shape.point, -normal if inside_out else normal]], dtype=float)
+    if isinstance(shape, Box) and inside_out:
+        axes = np.concatenate([np.eye(3), -np.eye(3)])
+        faces = np.asarray(shape.center, dtype=float) - axes * np.asarray(shape.size, dtype=float) / 2
+        return np.stack([faces, axes], axis=1)
+    return None

@@ -1,0 +1,68 @@
+"""Parameters that change while a simulation runs.
+
+A change is a restart with another scene: the state is held, all solvers are made anew of the new parameters, and the
+state is put back. So whatever a parameter decides, from a coefficient to which forces there are, is decided anew, and a
+change to the value that is there already changes not one bit. Only what takes long and does not depend on what has
+changed is kept: the walls' maps, rest poses, and the factors of bodies that have the same matrix as before.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from pliant.errors import PliantError, SceneError, unknown_name
+from pliant.scene.scene import Body, Scene
+from pliant.sim import checkpoint
+from pliant.sim.checkpoint import Checkpoint
+
+LASTING = ("particle_radius", "smoothing", "periodic", "inside_out", "grains")  # they say where particles are
+
+
+def apply(sim: Any, body: Body | str | None, values: dict[str, Any]) -> None:
+    """See `Simulation.change`."""
+    owner = sim.scene if body is None else _find(sim, body)
+    part = "settings" if body is None else "material"
+    old = getattr(owner, part)
+    new = _changed(old, values, "Scene" if body is None else f"{owner.name}: {type(old).__name__}")
+    held = checkpoint.hold(sim)
+    setattr(owner, part, new)
+    try:
+        sim.rebuild(weighed(held, sim.scene))
+    except PliantError:
+        setattr(owner, part, old)
+        sim.rebuild(weighed(held, sim.scene))
+        raise
+
+
+def _find(sim: Any, body: Body | str) -> Body:
+    name = body.name if isinstance(body, Body) else str(body)
+    for one in sim.scene.bodies:
+        if one.name == name:
+            return one
+    raise PliantError(unknown_name("body", name, [b.name for b in sim.scene.bodies]))
+
+
+def _changed(old: Any, values: dict[str, Any], title: str) -> Any:
+    known = [field.name for field in dataclasses.fields(old)]
+    problems = [f"{title} has no {unknown_name('parameter', name, known)[8:]}" for name in values if name not in known]
+    problems += [f"{title}: {name} says where particles are and cannot change while they move; build the scene with "
+                 "another one" for name in values if name in LASTING]  # fmt: skip
+    if problems:
+        raise SceneError(problems)
+    new = dataclasses.replace(old, **values)
+    if new.problems():
+        raise SceneError(new.problems())
+    return new
+
+
+def weighed(held: Checkpoint, scene: Scene) -> Checkpoint:
+    """The state with the masses that particles have by the densities of their materials now."""
+    materials = [body.material for body in scene.bodies if body.material.sampled]
+    density = np.array([material.density for material in materials])[held.particles("body")]
+    free = held.particles("mobility") > 0
+    arrays = held.arrays | {
+        "particles/m": (held.particles("V") * density).astype(np.float32),
+        "particles/mobility": np.where(free, 1.0 / density, 0.0).astype(np.float32),
+    }
+    return dataclasses.replace(held, arrays=arrays)

@@ -1,0 +1,396 @@
+"""A scene: what there is before time begins. Everything wrong with it is told at once, before any work."""
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pliant.core.backend import SHARE_OF_MEMORY, available_memory
+from pliant.core.options import Options, param, positive
+from pliant.core.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT
+from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
+from pliant.geometry import METHODS, Shape, estimate_count
+from pliant.materials import Air, Elastic, Material
+from pliant.render import Camera, CameraPath, Light, Look, Orbit
+from pliant.render.colors import COLOR_MAPS
+from pliant.solvers.elasticity import ElasticityOptions, Split
+from pliant.solvers.pressure.base import PressureOptions
+from pliant.solvers.pressure.dfsph import DFSPH
+
+BYTES_PER_PARTICLE = 1024  # neighbour lists included; measured by `pliant bench fluid`
+BYTES_PER_ELASTIC = 1024  # more for each elastic particle, its matrix apart
+BYTES_PER_STANDING = 256  # more for each particle that bears shear stress as sand does
+BYTES_PER_GRAIN = 80  # its state twice, and a copy for a frame
+BYTES_PER_WALL_BLOCK = 35_000  # of a volume map while it is built: about two blocks of 10^3 nodes lie on the surface,
+BYTES_PER_BLOCK = 100  # and of every block of four spacings in its bounds it is asked whether it does
+FARTHEST = 1e6  # in spacings from the origin: there, positions in single precision are good to 6 % of a spacing
+FASTEST = 1e6  # [m/s]
+FILE_NAME = re.compile(r"\w[\w .+-]{0,99}")
+LONGEST_NAME = 200  # bytes: file systems allow 255, and a number and an ending come behind it
+NUMBERED = re.compile(r"(.+?)((_surface|_skin|_grains)?_\d{4,}|_surface|_skin|_grains)")  # files of a body are named so
+LEAST_PERIOD = 3  # in supports: fewer, and a particle would meet two images of the same neighbour
+
+
+class Settings(Options):
+    """Settings of a whole scene."""
+
+    particle_radius: float = param(0.02, "radius r of a particle; spacing 2r, support 4r", "m", low=1e-9, high=1e4)
+    gravity: tuple = param((0.0, -9.81, 0.0), "acceleration of gravity; y is up", "m/s^2", kind="vector", low=-1e6,
+                           high=1e6)  # fmt: skip
+    pressure: Any = param(DFSPH(), "pressure solver", kind="any")
+    elasticity: Any = param(Split(), "solver of elastic solids", kind="any")
+    air: Any = param(None, "the air, which drags on what flows: pl.Air(...); None leaves it out", kind="any")
+    dt: Any = positive(None, "fixed time step; None adapts it to the CFL condition", "s", high=1.0, optional=True)
+    cfl: float = positive(0.4, "share of a particle diameter that the fastest particle moves in a step", "1", high=1.0,
+                          source="Monaghan 1992")  # fmt: skip
+    min_dt: float = positive(1e-6, "shortest adaptive time step", "s", high=1.0)
+    max_dt: float = positive(5e-3, "longest adaptive time step", "s", high=1.0)
+    growth: float = param(1.2, "largest growth of the time step from one step to the next", "1", low=1.0, high=10.0)
+    smoothing: str = param("cubic_spline", "smoothing function", choices=tuple(SMOOTHINGS))
+    periodic: tuple = param((None, None, None), "period along each axis, None where there is none; the domain then "
+                            "starts at 0", "m", kind="any")  # fmt: skip
+
+    def problems(self) -> list[str]:
+        found = [sentence.replace("Settings", "Scene") for sentence in super().problems()]
+        if not isinstance(self.pressure, PressureOptions):
+            found.append(f"Scene: pressure must be a pressure solver such as pl.DFSPH(), got {self.pressure!r}")
+        else:
+            found += self.pressure.problems()
+        if not isinstance(self.elasticity, ElasticityOptions):
+            found.append(f"Scene: elasticity must be a solver such as pl.Split(), got {self.elasticity!r}")
+        else:
+            found += self.elasticity.problems()
+        if isinstance(self.air, Air):
+            found += self.air.problems()
+        elif self.air is not None:
+            found.append(f"Scene: air must be a pl.Air(...) or None, got {self.air!r}")
+        if not found and self.dt is not None and self.dt > self.elasticity.step(self) * (1 + 1e-6):
+            found.append(f"Scene: dt must not exceed dt_elastic, got {self.dt!r} and {self.elasticity.dt_elastic!r}")
+        if not found and self.min_dt > self.max_dt:
+            found.append(f"Scene: min_dt must not exceed max_dt, got {self.min_dt!r} and {self.max_dt!r}")
+        return found + self._period_problems()
+
+    def _period_problems(self) -> list[str]:
+        try:
+            periods = [None if p is None else float(p) for p in self.periodic if not isinstance(p, str)]
+            good = len(periods) == 3 and all(p is None or np.isfinite(p) for p in periods)
+        except (TypeError, ValueError):
+            good, periods = False, []
+        if not good:
+            return [f"Scene: periodic must hold a length or None for each of the three axes, got {self.periodic!r}"]
+        if any("particle_radius must" in sentence for sentence in super().problems()):
+            return []
+        d = 2 * self.particle_radius
+        shortest, longest = LEAST_PERIOD * SPACINGS_PER_SUPPORT * d, FARTHEST * d
+        return [
+            f"Scene: a period must be at least {shortest:g} m ({shortest / self.particle_radius:g} particle radii) and "
+            f"at most {longest:g} m, got {p:g}"
+            for p in periods
+            if p is not None and not shortest * (1 - 1e-6) <= p <= longest
+        ]
+
+
+class Body:
+    """What `scene.add` returns: the handle of one body."""
+
+    def __init__(self, name: str, shape: Any, material: Any, velocity: Any, colors: str = "water", shown: Any = None,
+                 particle_radius: Any = None, sampling: str | None = None):  # fmt: skip
+        # as the user gave them: see `problems`
+        self.name, self.shape, self.material, self.velocity = name, shape, material, velocity
+        self.colors, self.shown, self.particle_radius, self.sampling = colors, shown, particle_radius, sampling
+        self.fixed: Any = None
+        self.motion: Callable[[float], Any] | None = None
+        self.pivot: Any = None
+
+    def fix(self, mask: Any = True) -> "Body":
+        """Holds particles in place: `mask` is a function of the rest positions (n, 3), an array, or True for all."""
+        self.fixed = mask
+        return self
+
+    def move(self, motion: Callable[[float], Any], pivot: Any = None) -> "Body":
+        """Moves a wall, or the fixed particles of a body, at the velocity `motion(t)` [m/s].
+
+        The function may also return a pair of velocity and angular velocity [rad/s] about `pivot`
+        (by default the middle of the body), which moves along.
+        """
+        self.motion, self.pivot = self._guarded(motion) if callable(motion) else motion, pivot
+        return self
+
+    def _guarded(self, motion: Callable[[float], Any]) -> Callable[[float], Any]:
+        """The user's own function: whatever it raises, or returns that is no velocity, becomes one sentence."""
+        from pliant.boundary.walls import rigid_velocity
+
+        def velocity(t: float) -> Any:
+            try:
+                return rigid_velocity(motion(t))
+            except Exception as error:
+                raise SimulationError(f"{self.name}: its motion fails at t = {t:g} s: {error}") from error
+
+        return velocity
+
+    @property
+    def particles(self) -> int | None:
+        """How many particles its shape asks for."""
+        return self.shape.wanted_particles() if isinstance(self.shape, Shape) else None
+
+    @property
+    def spacing_by_count(self) -> float | None:
+        """Distance of so many particles at rest [m], if the mesh is sound and to be filled."""
+        if self.particles is None or self.shape.problems() or not getattr(self.material, "sampled", False):
+            return None
+        return float((self.shape.volume() / self.particles) ** (1 / 3))
+
+    def problems(self) -> list[str]:
+        """One sentence for each thing that is wrong with this body."""
+        if isinstance(self.shape, Material) and isinstance(self.material, Shape):
+            return [f"{self.name}: add takes first the shape and then the material, got them the other way round"]
+        shape = self.shape.problems() if isinstance(self.shape, Shape) else [
+            f"the first argument of add must be a shape such as pl.Box(...), got {self.shape!r}"]  # fmt: skip
+        material = self.material.problems() if isinstance(self.material, Material) else [
+            f"the second argument of add must be a material such as pl.Fluid(...), got {self.material!r}"]  # fmt: skip
+        found = shape + material
+        if isinstance(self.shown, Shape):
+            shown = self.shown.problems()
+            if not shown and not np.isfinite(self.shown.bounds()).all():
+                shown = [f"what is shown must be finite, got {type(self.shown).__name__}"]
+            if not material and self.material.sampled and not isinstance(self.material, Elastic):
+                shown.append("shown belongs to walls and elastic bodies; other particles are shown as these")
+            elif not shown and not shape and not material and self.material.sampled and _apart(self.shape, self.shown):
+                shown.append("what is shown of an elastic body must lie where the body is, not apart from it")
+            found += shown
+        elif self.shown is not None:
+            found.append(f"shown must be a shape such as pl.Mesh(...) or None, got {self.shown!r}")
+        if not is_vector(self.velocity, FASTEST):
+            found.append(f"velocity must be three numbers within {FASTEST:g} m/s, got {self.velocity!r}")
+        if self.pivot is not None and not is_vector(self.pivot):
+            found.append(f"pivot must be three finite numbers or None, got {self.pivot!r}")
+        if self.motion is not None:
+            found += self._motion_problems()
+        if not material and not self.material.sampled and (self.sampling or self.particles):
+            found.append("a wall has no particles; leave out their number and sampling")
+        if not shape and not material and self.material.sampled and not np.isfinite(self.shape.bounds()).all():
+            found.append(f"{type(self.shape).__name__} is infinite and cannot be filled with particles; use it as a "
+                         "pl.Boundary, or cut a block out of it with & pl.Box(...)")  # fmt: skip
+        return [f"{self.name}: {sentence}" for sentence in found]
+
+    def _motion_problems(self) -> list[str]:
+        if not callable(self.motion):
+            return [f"move needs a function of time, got {self.motion!r}"]
+        try:
+            self.motion(0.0)
+        except SimulationError as error:
+            return [str(error).removeprefix(f"{self.name}: ")]
+        return []
+
+
+def _apart(one: Shape, other: Shape) -> bool:
+    """Whether the boxes around two shapes do not touch."""
+    (low, high), (bottom, top) = one.bounds(), other.bounds()
+    return bool(((low > top) | (high < bottom)).any())
+
+
+def is_vector(value: Any, limit: float = np.inf) -> bool:
+    """Whether it is three finite numbers, none beyond the limit."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # ragged
+        return False
+    if array.shape != (3,) or array.dtype.kind not in "iuf":
+        return False
+    return bool((np.isfinite(array) & (np.abs(array) <= limit)).all())
+
+
+class Scene:
+    """Bodies, walls and settings. `build` checks everything and makes it run.
+
+    Takes the parameters of `Settings` by name: Scene(particle_radius=0.02, gravity=(0, -9.81, 0), ...).
+    """
+
+    def __init__(self, **settings: Any):
+        self.settings = Settings(**settings)
+        self._radius_given = "particle_radius" in settings
+        self.bodies: list[Body] = []
+        self.callbacks: list[Callable[[Any], Any]] = []
+        self.camera: Any = None  # a pliant.Camera, Orbit or CameraPath; None frames the scene automatically
+        self.lights: Any = None  # a list of pliant.Light, the first of which casts the shadows; None takes the usual
+        self.look: Any = None  # a pliant.Look, how pictures look; None takes the usual
+        self.source: Path | str | None = None
+        self._problems: list[str] = []
+
+    def add(self, shape: Shape, material: Material, name: str | None = None, velocity: Any = (0.0, 0.0, 0.0),
+            colors: str | None = None, shown: Shape | None = None, particle_radius: float | None = None,
+            sampling: str | None = None, **unknown: Any) -> Body:  # fmt: skip
+        """Adds a body of that shape and material, moving at `velocity` [m/s] at the start.
+
+        `colors` names the colour map in which pictures show the speed of its particles; if it is not given, sand is
+        drawn in "sand" and all else in "water". `shown` is the shape of a wall or an elastic body in pictures and
+        exports, if it is not the one that acts: a fine mesh for a coarse one, or a part of it. That of an elastic body
+        follows its particles.
+        `particle_radius` [m] gives an elastic body finer particles than the scene's, down to half of theirs; so does
+        `pl.Mesh(..., particles=...)`. `sampling` is how the shape is filled: "fitted" to its surface (Kugelstadt 2021,
+        Section 7; usual for elastic bodies and for fluids in round containers), "regular" (usual for other fluids) or
+        "blue_noise" (after Jiang 2015).
+        """
+        kind = type(material).__name__.lower() if isinstance(material, Material) else "body"
+        taken = {body.name for body in self.bodies}
+        if name is None:
+            name = next(f"{kind}{k}" for k in range(1, len(self.bodies) + 2) if f"{kind}{k}" not in taken)
+        elif not isinstance(name, str) or not FILE_NAME.fullmatch(name) or len(name.encode()) > LONGEST_NAME:
+            self._problems.append("a name may hold up to 100 letters, digits, spaces and _ . + - (files bear it), got "
+                                  f"{name!r}")  # fmt: skip
+        elif name in taken:
+            self._problems.append(f"two bodies are called {name!r}; names must differ")
+        elif name.casefold() in {other.casefold() for other in taken}:
+            self._problems.append(f"{name!r} differs from another name in capitals only; to some file systems they are "
+                                  "one")  # fmt: skip
+        known = [p for p in inspect.signature(Scene.add).parameters if p not in ("self", "unknown")]
+        self._problems += [f"{name}: add has no " + unknown_name("parameter", k, known)[8:] for k in unknown]
+        colors = getattr(material, "colors", "water") if colors is None else colors
+        if colors not in COLOR_MAPS:
+            self._problems.append(f"{name}: " + unknown_name("colour map", str(colors), COLOR_MAPS))
+        if sampling is not None and sampling not in METHODS:
+            self._problems.append(f"{name}: " + unknown_name("sampling", str(sampling), METHODS))
+        body = Body(str(name), shape, material, velocity, colors, shown, particle_radius, sampling)
+        self.bodies.append(body)
+        return body
+
+    def on_step(self, callback: Callable[[Any], Any]) -> None:
+        """Calls `callback(sim)` after every step; if it returns False, `run` and `frames` end there."""
+        self.callbacks.append(callback)
+
+    @property
+    def spacing(self) -> float:
+        """Distance of particles at rest [m]."""
+        return 2 * self.settings.particle_radius
+
+    def problems(self) -> list[str]:
+        """One sentence for each thing that is wrong with the scene; empty when it can be built."""
+        self._take_radius()
+        found = self.settings.problems()
+        found += self._problems
+        found += [sentence for body in self.bodies for sentence in body.problems()]
+        found += self._radius_problems()
+        found += self._name_problems()
+        found += [f"on_step needs a function of the simulation, got {c!r}" for c in self.callbacks if not callable(c)]
+        found += self._picture_problems()
+        if all(isinstance(body.material, Material) and not body.material.sampled for body in self.bodies):
+            found.append("the scene has no particles; add a body such as scene.add(pl.Box(...), pl.Fluid())")
+        return found or self._wind_problems() + self._size_problems()
+
+    def spacing_of(self, body: Body) -> float:
+        """Distance of the particles of a body at rest [m]."""
+        if body.particle_radius is not None:
+            return 2 * float(body.particle_radius)
+        return body.spacing_by_count or self.spacing
+
+    def _take_radius(self) -> None:
+        """Without a particle_radius of its own, a scene has that of its body of so many particles, the coarsest one."""
+        spacings = [s for body in self.bodies if (s := body.spacing_by_count)]
+        if spacings and not self._radius_given:
+            self.settings = Settings(**(self.settings.values() | {"particle_radius": max(spacings) / 2}))
+
+    def _radius_problems(self) -> list[str]:
+        """Particles of another size than the scene's: only elastic bodies may have them, and only somewhat finer."""
+        coarsest, found = self.settings.particle_radius, []
+        for body in self.bodies:
+            by_count, r = body.spacing_by_count, body.particle_radius
+            if r is not None and by_count is not None:
+                found.append(f"{body.name}: its number of particles tells their size; leave out its particle_radius")
+            elif by_count is not None:
+                r = 0.5 * by_count
+            if r is None or r == coarsest:
+                continue
+            if not isinstance(body.material, Elastic):
+                found.append(f"{body.name}: only elastic bodies may have a particle_radius of their own")
+            elif not isinstance(r, (int, float)) or isinstance(r, bool) or not 0.5 * coarsest <= r <= coarsest:
+                of = f"that of {body.particles:,} particles" if by_count else "particle_radius"
+                found.append(f"{body.name}: {of} must lie between half the scene's and the scene's, "
+                             f"{0.5 * coarsest:g} and {coarsest:g} m, got {r!r}")  # fmt: skip
+        return found
+
+    def _name_problems(self) -> list[str]:
+        """Names whose files would overwrite those of another body."""
+        names = {body.name for body in self.bodies}
+        matches = [(name, NUMBERED.fullmatch(name)) for name in sorted(names)]
+        return [f"{name}: its files would get the names of those of {match[1]!r}; choose another name"
+                for name, match in matches if match and match[1] in names]  # fmt: skip
+
+    def _wind_problems(self) -> list[str]:
+        """What is wrong with a wind that is a function, where the bodies are."""
+        air = self.settings.air
+        if air is None or not callable(air.velocity):
+            return []
+        middles = [body.shape.bounds().mean(axis=0) for body in self.bodies if body.material.sampled]
+        try:
+            air.blowing(np.array(middles), 0.0)
+        except SimulationError as error:
+            return [str(error)]
+        return []
+
+    def _picture_problems(self) -> list[str]:
+        """What is wrong with camera, lights and look."""
+        lights = self.lights if isinstance(self.lights, (list, tuple)) else [self.lights] * (self.lights is not None)
+        parts: list[tuple[Any, Any, str, str]] = [
+            (self.camera, (Camera, Orbit, CameraPath), "camera", "a pl.Camera, pl.Orbit or pl.CameraPath"),
+            (self.look, Look, "look", "a pl.Look"),
+            *((light, Light, "lights", "a list of pl.Light") for light in lights),
+        ]
+        found: list[str] = []
+        for value, kinds, name, wanted in parts:
+            if isinstance(value, kinds):
+                found += value.problems()
+            elif value is not None or name == "lights":
+                found.append(f"{name} must be {wanted} or None, got {value!r}")
+        return found
+
+    def _size_problems(self) -> list[str]:
+        found, farthest = [], FARTHEST * self.spacing
+        sampled = [body for body in self.bodies if body.material.sampled]
+        for body in sampled:
+            far = float(np.abs(body.shape.bounds()).max())
+            if far > farthest:
+                found.append(f"{body.name}: it reaches {far:.3g} m from the origin, where single precision cannot tell "
+                             f"particles {self.spacing:g} m apart; keep within {farthest:.3g} m")  # fmt: skip
+        free = SHARE_OF_MEMORY * available_memory()
+        needed, enough = self._bytes(self.spacing), self.spacing
+        while self._bytes(enough) > free:
+            enough *= 1.1
+        if needed > free:
+            count = sum(_count(body, self.spacing_of(body)) for body in sampled)
+            found.append(f"{count:.3g} particles and the walls need about {needed / 2**30:.3g} GiB of memory and may "
+                         f"use {free / 2**30:.3g} GiB; use a particle_radius of {enough / 2:.2g} m or more, or smaller "
+                         "bodies")  # fmt: skip
+        return found
+
+    def _bytes(self, spacing: float) -> float:
+        """Memory for the particles, and for the maps of the walls while they are built."""
+        total, block = 0.0, 4 * spacing
+        for body in self.bodies:
+            a, b, c = np.ptp(body.shape.bounds(), axis=0) / block + 1
+            if body.material.sampled:
+                each = BYTES_PER_PARTICLE + BYTES_PER_ELASTIC * isinstance(body.material, Elastic)
+                each += BYTES_PER_STANDING * body.material.stands
+                each += BYTES_PER_GRAIN * getattr(body.material, "grains", 0)
+                total += each * _count(body, spacing * self.spacing_of(body) / self.spacing)
+            elif np.isfinite(a):
+                total += BYTES_PER_BLOCK * a * b * c + BYTES_PER_WALL_BLOCK * 2 * (a * b + b * c + c * a)
+        return total
+
+    def build(self, backend: str = "cpu") -> Any:
+        """Checks the scene, samples its bodies and returns a `Simulation`; raises `SceneError` with all problems."""
+        from pliant.sim.simulation import Simulation
+
+        if not isinstance(backend, str):
+            raise PliantError(f"backend must be text such as 'cpu', got {backend!r}")
+        problems = self.problems()
+        if problems:
+            raise SceneError(problems)
+        return Simulation(self, backend)
+
+
+def _count(body: Body, spacing: float) -> float:
+    """Estimated number of particles, however absurd."""
+    return float(min(estimate_count(body.shape, spacing), 10**99))

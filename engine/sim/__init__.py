@@ -1,0 +1,1 @@
+"""A running scene: the clock, the guard, views, snapshots, checkpoints and statistics."""

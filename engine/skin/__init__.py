@@ -1,0 +1,1 @@
+"""Surface meshes that follow the particles of elastic bodies."""

@@ -1,0 +1,1 @@
+"""Forces that act beside pressure and elasticity."""

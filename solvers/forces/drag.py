@@ -1,0 +1,178 @@
+"""Drag of the air on what flows (Gissler et al. 2017, in the form of Neder 2024, Section 5.6).
+
+    F_i = 1/2 rho_air |v_rel| v_rel C_D Omega_i A_i,    v_rel = v_air,i - v_i                          (Eq. 6, 7)
+
+on a ball of the particle's volume V, so F_i / m_i = 3/4 rho_air C_D Omega_i |v_rel| v_rel / (rho0 D) with D = (6 V /
+pi)^(1/3). The speed relative to the air decays as 1 / (1 + k |v_rel| t) under this force alone. A step takes this exact
+solution, hence never overshoots the air, however light the particle or long the step.
+
+Omega is the share of the particle that oncoming air finds: one minus the largest cosine between the direction from
+which it comes and those to the neighbours, a wall being one of them. Even in the middle of a packing the nearest of
+these directions is some degrees off, and about 0.04 would be left. There no air flows: Omega counts as far as a
+particle is free or at the surface, 1 - bulk (1 - surface), where
+
+    surface  grows from 0 to 1 with the gradient of the colour field, c = sum_j V_j W_ij + wall        (Eq. 8, 9)
+    bulk     grows from 0 for a lone particle to 1 where two thirds of its neighbours are there.
+
+Air that blows into the surface of the bulk flows along it:  v_air,i = v_air - (v_air . n) n           (Eq. 10).
+
+A particle may stand for many grains, of diameter `grain`: then D is theirs. The wind that moves a grain moves an
+exposed particle, though of a packing with all its layers of grains at once.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import taichi as ti
+
+from pliant.boundary.volume_map import STEEP
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, upload, vec3
+from pliant.core.neighbors import difference
+from pliant.core.particles import Field
+from pliant.core.smoothing import SPACINGS_PER_SUPPORT
+from pliant.core.world import World
+from pliant.materials.air import Air, WindGrid
+from pliant.solvers.forces.force import Force, material_table
+
+HIDDEN, SHOWN = 0.35, 0.65  # of the gradient at a flat surface: where `surface` begins, and where it is 1
+FULL = 2 / 3  # share of a full neighbourhood that makes up the bulk (Gissler et al. 2017)
+STILL = 0.5 / STEEP  # of a wall's gradient, whose mirror image moves along: what stands still adds half as much
+LOW, SCALE = 0, 1  # rows of a grid's table: its first node, and nodes per metre
+
+
+@ti.func
+def ramp(value: ti.f32, low: ti.f32, high: ti.f32):
+    """From 0 at `low` to 1 at `high`."""
+    return ti.min(ti.max((value - low) / (high - low), 0.0), 1.0)
+
+
+@ti.kernel
+def _blow(n: ti.i32, x: Vectors, place: Vectors, shape: Ints, nodes: Vectors, air: Vectors):
+    """Reads the wind off a grid, at the nearest place of the grid for what is outside."""
+    for i in range(n):
+        q, base, more = (x[i] - place[LOW]) * place[SCALE], ti.Vector([0, 0, 0]), ti.Vector([0, 0, 0])
+        for k in ti.static(range(3)):
+            q[k] = ti.min(ti.max(q[k], 0.0), shape[k] - 1.0)
+            base[k] = ti.floor(q[k], ti.i32)
+            more[k] = ti.min(base[k] + 1, shape[k] - 1)
+        t, wind = q - base, vec3(0.0)
+        for corner in ti.static(ti.ndrange(2, 2, 2)):
+            weight, c = 1.0, base
+            for k in ti.static(range(3)):
+                weight *= t[k] if ti.static(corner[k] == 1) else 1.0 - t[k]
+                c[k] = more[k] if ti.static(corner[k] == 1) else base[k]
+            wind += weight * nodes[(c[0] * shape[1] + c[1]) * shape[2] + c[2]]
+        air[i] = wind
+
+
+@ti.kernel
+def _drag(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+          factor: RealTable, d: ti.f32, flat: ti.f32, alone: ti.f32, strength: ti.f32, finer: ti.f32, body: Ints,
+          flows: Reals, mobility: Reals, V: Reals, density: Reals, wall: Vectors, air: Vectors,
+          v: Vectors):  # fmt: skip
+    """`strength` is dt 3/4 rho_air C_D; `finer` is 1 / D of the grains, or 0 where these are the particles."""
+    for i in range(n):
+        if flows[body[i]] * mobility[i] > 0.0:
+            gradient = STILL * wall[i]
+            for k in range(count[i]):
+                gradient += factor[i, k] * difference(x[i], x[neighbor[i, k]], wraps, period)
+            steep = gradient.norm()
+            bulk = ramp(density[i], alone, alone + FULL * (1.0 - alone))
+            surface = ramp(d * steep, HIDDEN * flat, SHOWN * flat)
+            n_i = -gradient / ti.max(steep, 1e-6 / d)
+            w = air[i] - bulk * surface * ti.min(air[i].dot(n_i), 0.0) * n_i - v[i]
+            free, speed = 1.0 - bulk * (1.0 - surface), w.norm()
+            if free * speed > 0.0:
+                nearest = 0.0
+                if wall[i].norm() > 0.0:  # the wall lies where its gradient points
+                    nearest = ti.max(-wall[i].normalized().dot(w), 0.0)
+                for k in range(count[i]):
+                    dx = difference(x[i], x[neighbor[i, k]], wraps, period)
+                    nearest = ti.max(nearest, dx.dot(w) / ti.max(dx.norm(), 1e-6 * d))
+                omega = free * (1.0 - ti.min(nearest / speed, 1.0))
+                own = (ti.math.pi / (6.0 * V[i])) ** (1.0 / 3.0)
+                c = strength * omega * mobility[i] * ti.max(own, finer) * speed
+                v[i] += c / (1.0 + c) * w
+
+
+class Drag(Force):
+    """v approaches the velocity of the air."""
+
+    name, rank = "drag", 30
+    fields: ClassVar = (Field("air", "vector", "m/s", "velocity of the air"),)
+
+    @classmethod
+    def wanted(cls, materials: tuple, settings: Any) -> bool:
+        return settings.air is not None and any(material.flows for material in materials)
+
+    def __init__(self, world: World, settings: Any):
+        super().__init__(world, settings)
+        self.air: Air = settings.air
+        self.flows = material_table(world, "flows")
+        smoothing, d = world.neighbors.smoothing, world.spacing
+        step = 1e-3
+        beside = smoothing.plane_sum(np.array([1.0 - step, 1.0 + step]))
+        self.flat = float(beside[0] - beside[1]) / (2 * step)  # d |gradient| of the colour field at a flat surface
+        self.alone = float(d**3 * smoothing.W(np.zeros(1), SPACINGS_PER_SUPPORT * d)[0])
+        self.speed, self.asked = 0.0, -1.0  # of the fastest air [m/s], and when a function was asked for it [s]
+        grid = self.air.velocity
+        if not callable(grid):
+            if not isinstance(grid, WindGrid):
+                grid = WindGrid(np.reshape(grid, (1, 1, 1, 3)), low=(0, 0, 0), high=(1, 1, 1))
+            self.grid = self._upload(grid)
+            self.speed = _fastest(np.asarray(grid.velocities))
+        self.cfl, self.pull = settings.cfl, self._pull()
+
+    def _pull(self) -> float:
+        """Largest F / (m |v_rel|^2) of any particle [1/m]."""
+        own = (np.pi / 6) ** (1 / 3) / self.world.spacing
+        lightest = min(material.density for material in self.world.materials if material.flows)
+        return float(0.75 * self.air.density * self.air.drag * max(own, self.finer) / lightest)
+
+    @property
+    def finer(self) -> float:
+        """1 / D of the grains [1/m], or 0 where these are the particles."""
+        return 0.0 if self.air.grain is None else 1.0 / self.air.grain
+
+    @staticmethod
+    def _upload(grid: WindGrid) -> tuple:
+        """What `_blow` takes of a grid."""
+        nodes = np.asarray(grid.velocities, dtype=float)
+        low, shape = np.asarray(grid.low, dtype=float), np.array(nodes.shape[:3])
+        place = np.array([low, (shape - 1) / (np.asarray(grid.high, dtype=float) - low)])
+        return upload(place, vec3), upload(shape, ti.i32), upload(nodes.reshape(-1, 3), vec3)
+
+    def meet(self) -> None:
+        """Finds the air around each particle. A user's function may fail: nothing has been changed yet."""
+        p = self.world.particles
+        if callable(self.air.velocity):
+            self._ask()
+        else:
+            _blow(p.n, p.x, *self.grid, p.air)
+
+    def _ask(self) -> None:
+        p, self.asked = self.world.particles, self.world.time
+        wind = self.air.blowing(p.numpy("x").astype(float), self.asked)
+        self.speed = _fastest(wind)
+        p.set("air", wind)
+
+    def apply(self, dt: float) -> dict[str, float]:
+        w, p = self.world, self.world.particles
+        strength = 0.75 * dt * self.air.density * self.air.drag
+        _drag(p.n, *w.neighbors.pairs, w.spacing, self.flat, self.alone, strength, self.finer, p.body, self.flows,
+              p.mobility, p.V, p.density, p.wall_gradient, p.air, p.v)  # fmt: skip
+        return {}
+
+    def longest_step(self) -> float:
+        """Stable at any step, but what the wind picks up must not skip what is in its way: in a step it gets as far as
+        the CFL condition lets it, because it is not faster yet or because the wind is not."""
+        if callable(self.air.velocity) and self.asked != self.world.time:
+            self._ask()
+        if self.speed * self.pull == 0.0:
+            return float("inf")
+        far = self.cfl * self.world.spacing
+        return max(far, float(np.sqrt(far / self.pull))) / self.speed
+
+
+def _fastest(wind: np.ndarray) -> float:
+    return float(np.linalg.norm(wind, axis=-1).max())

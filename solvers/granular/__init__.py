@@ -1,0 +1,1 @@
+"""Sand: friction, and the grains that are shown."""

@@ -1,0 +1,1 @@
+"""Hands: bodies that are grabbed, matter that is stirred."""
