@@ -9,6 +9,7 @@ os.environ.setdefault("ENABLE_TAICHI_HEADER_PRINT", "0")  # before Taichi is imp
 
 os.environ.setdefault("HOME", os.path.expanduser("~"))  # Taichi's cache aborts without one; services often have none
 
+from pliant.core.store import ArrayStore, Field, Store
 from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.geometry import Box, Capsule, Cylinder, Mesh, Plane, Quality, Shape, Sphere, Torus, sample, sample_surface
 from pliant.io.video import write_video
@@ -17,15 +18,16 @@ from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.run.frames import Frame
 from pliant.scene.scene import Body, Scene
 from pliant.sim.simulation import Simulation, load
-from pliant.solvers.elasticity import Peer, Split
+from pliant.solvers.elasticity import Peer, Peer2018, Split
 from pliant.solvers.pressure.dfsph import DFSPH
 from pliant.solvers.pressure.iisph import IISPH
+from pliant.solvers.stage import Force, Stage
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "DFSPH", "IISPH", "Air", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule", "Cylinder", "Elastic",
-    "Fluid", "Frame", "Granular", "Light", "Look", "Material", "Mesh", "Orbit", "Peer", "Plane", "PliantError",
-    "Quality", "Scene", "SceneError", "Shape", "Simulation", "SimulationError", "Sphere", "Split", "Torus", "WindGrid",
-    "load", "sample", "sample_surface", "write_video",
+    "DFSPH", "IISPH", "Air", "ArrayStore", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule", "Cylinder",
+    "Elastic", "Field", "Fluid", "Force", "Frame", "Granular", "Light", "Look", "Material", "Mesh", "Orbit", "Peer",
+    "Peer2018", "Plane", "PliantError", "Quality", "Scene", "SceneError", "Shape", "Simulation", "SimulationError",
+    "Sphere", "Split", "Stage", "Store", "Torus", "WindGrid", "load", "sample", "sample_surface", "write_video",
 ]  # fmt: skip

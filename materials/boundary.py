@@ -9,7 +9,8 @@ from pliant.materials.material import Material
 class Boundary(Material):
     """A rigid wall, at rest or moved by `body.move`. With `inside_out` the shape is the hollow of a container."""
 
-    sampled: ClassVar[bool] = False
+    store: ClassVar[str] = "walls"
+    fluid_like: ClassVar[bool] = False
 
     inside_out: bool = param(False, "the wall is everything outside the shape")
     friction: float | None = param(None, "Coulomb coefficient between particles and wall; None is as rough to sand as "

@@ -9,7 +9,9 @@ from pliant.materials.material import Material
 class Elastic(Material):
     """A corotated linearly elastic solid (Kugelstadt et al. 2021). Rubber by default; jelly: Elastic(young=1e4)."""
 
-    flows: ClassVar[bool] = False
+    fluid_like: ClassVar[bool] = False
+    elastic: ClassVar[bool] = True
+    renamed: ClassVar[dict[str, str]] = {"neighbours": "neighbors"}
 
     density: float = positive(1000.0, "rest density", "kg/m^3", high=1e6)
     young: float = positive(1e6, "Young's modulus: stress over strain of a bar that is pulled", "Pa", high=1e12,
@@ -19,7 +21,7 @@ class Elastic(Material):
     zero_energy: float = nonnegative(1.0, "stiffness alpha, relative to the shear modulus, against motions of "
                                      "particles that no strain shows; 0 lets them be", "1", high=1e3,
                                      source="Kugelstadt 2021, Eq. 20")  # fmt: skip
-    neighbours: int | None = param(None, "only the nearest so many rest neighbours of each particle act on it (and "
+    neighbors: int | None = param(None, "only the nearest so many rest neighbors of each particle act on it (and "
                                    "those it is among the nearest of): less memory, less accurate; None takes all "
                                    "within the support", "1", kind="integer", low=6, high=1000, optional=True,
                                    source="Kugelstadt 2021, Section 9 uses 10")  # fmt: skip
@@ -29,7 +31,7 @@ class Elastic(Material):
         """Lamé's mu [Pa]."""
         return self.young / (2 * (1 + self.poisson))
 
-    def bulk(self, dimensions: int = 3) -> float:
+    def lame_lambda(self, dimensions: int = 3) -> float:
         """Lamé's lambda [Pa]: of a solid, of a sheet that is free to get thinner (plane stress), or of a thread."""
         mu, nu = self.shear, self.poisson
         solid = self.young * nu / ((1 + nu) * (1 - 2 * nu))

@@ -9,7 +9,8 @@ from pliant.materials.material import Material
 class Fluid(Material):
     """An incompressible liquid: water by default. Honey: Fluid(density=1420, viscosity=7e-3)."""
 
-    grips: ClassVar[bool] = False
+    liquid: ClassVar[bool] = True
+    frictional: ClassVar[bool] = False
 
     density: float = positive(1000.0, "rest density", "kg/m^3", high=1e6)
     viscosity: float = nonnegative(1e-6, "kinematic viscosity", "m^2/s", high=1e3, source="water at 20 C: 1.0e-6")

@@ -6,14 +6,23 @@ from pliant.core.options import Options
 
 
 class Material(Options):
-    """Base of all materials. `sampled` ones are filled with particles, the others act as walls. What `flows` lies
-    against the walls of its container, what does not has a surface of its own that its particles should follow. What
-    `grips` is something that sand can rub against."""
+    """Base of all materials. Solvers never ask for its class: they read its parameters, and these traits."""
 
-    sampled: ClassVar[bool] = True
-    flows: ClassVar[bool] = True
-    grips: ClassVar[bool] = True
-    colors: ClassVar[str] = "water"  # in which its bodies are drawn unless told otherwise
+    store: ClassVar[str] = "particles"  # in which its bodies live; "walls" are walls
+    fluid_like: ClassVar[bool] = True  # lies against the walls of its container, and has no surface of its own
+    liquid: ClassVar[bool] = False  # may be drawn as one surface
+    elastic: ClassVar[bool] = False  # has a rest shape, and `shear`, `lame_lambda`, `zero_energy`, `neighbors`
+    frictional: ClassVar[bool] = True  # is something that sand can rub against
+    colors: ClassVar[str] = "water"  # colour map in which its bodies are drawn unless told otherwise
+
+    @property
+    def has_particles(self) -> bool:
+        """Whether its bodies consist of particles."""
+        return self.store == "particles"
+
+    @property
+    def is_wall(self) -> bool:
+        return self.store == "walls"
 
     @property
     def roughness(self) -> float:
@@ -21,6 +30,6 @@ class Material(Options):
         return 0.0
 
     @property
-    def stands(self) -> bool:
+    def has_yield_stress(self) -> bool:
         """Whether it bears shear stress while it flows: as sand does, and neither fluids nor what is elastic do."""
         return self.roughness > 0.0 or getattr(self, "cohesion", 0.0) > 0.0

@@ -8,54 +8,74 @@ import taichi as ti
 from scipy.spatial.transform import Rotation
 
 from pliant.boundary.walls import rigid_velocity
-from pliant.core.backend import Ints, Reals, Vectors, upload, vec3
+from pliant.core.backend import Ints, Reals, Vectors, vec3
 from pliant.core.world import World
+from pliant.solvers.stage import Stage
 
 
 @ti.kernel
-def _prescribe(n: ti.i32, body: Ints, mobility: Reals, velocity: Vectors, turn: Vectors, pivot: Vectors, x: Vectors,
-               v: Vectors):  # fmt: skip
+def _prescribe(n: ti.i32, body: Ints, inverse_density: Reals, velocity: Vectors, turn: Vectors, pivot: Vectors,
+               x: Vectors, v: Vectors):  # fmt: skip
     for i in range(n):
-        if mobility[i] == 0.0:
+        if inverse_density[i] == 0.0:
             b = body[i]
             arm = x[i] - pivot[b]
             v[i] = velocity[b] + vec3(turn[3 * b].dot(arm), turn[3 * b + 1].dot(arm), turn[3 * b + 2].dot(arm))
 
 
-class Prescribed:
-    """Gives particles without mobility the velocity of their body's motion (zero where there is none)."""
+class Prescribed(Stage):
+    """Gives particles without inverse density the velocity of their body's motion (zero where there is none)."""
+
+    name = place = "prescribed"
 
     def __init__(self, world: World, motions: list[Callable[[float], Any] | None], pivots: np.ndarray):
-        self.world, self.motions, self.pivots = world, motions, np.asarray(pivots, dtype=float)
-        self.active = bool((world.particles.numpy("mobility") == 0).any())
-        self.last: tuple[float, np.ndarray] | None = None  # time and velocities of the last step
+        super().__init__(world, None)
+        self.motions, self.pivots = motions, np.asarray(pivots, dtype=float)
+        self._last: tuple[float, np.ndarray] | None = None  # time and velocities of the last step
+        self._velocity, self._pivot = (ti.ndarray(vec3, max(len(motions), 1)) for _ in range(2))
+        self._turn = ti.ndarray(vec3, max(3 * len(motions), 1))
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Looks for such particles."""
+        self.active = bool((self.world.particles.numpy("inverse_density") == 0).any())
 
     def lead(self, body: int, motion: Callable[[float], Any] | None, pivot: Any) -> None:
         """Gives a body another motion, about another pivot if one is given."""
         self.motions[body] = motion
         if pivot is not None:
             self.pivots[body] = pivot
-            if self.last is not None:  # the next step moves all pivots on since then
-                self.pivots[body] -= (self.world.time - self.last[0]) * self.last[1][body]
+            if self._last is not None:  # the next step moves all pivots on since then
+                self.pivots[body] -= (self.world.time - self._last[0]) * self._last[1][body]
 
     def velocities(self, t: float) -> tuple[np.ndarray, np.ndarray]:
         pairs = [rigid_velocity(m(t)) if m else (np.zeros(3), np.zeros(3)) for m in self.motions]
         return np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])
 
-    def apply(self, t: float, dt: float) -> None:
-        """Velocities for a step of dt from time t: along the chord of the rotation, (R - 1) r / dt, because steps along
-        the tangent would lead outwards."""
+    def run(self, dt: float) -> None:
+        """Velocities for a step of dt: along the chord of the rotation, (R - 1) r / dt, because steps along the tangent
+        would lead outwards."""
         if not self.active:
             return
-        p = self.world.particles
+        p, t = self.world.particles, self.world.time
         velocity, spin = self.velocities(t)
-        if self.last is not None:  # the pivot moves along with its body
-            self.pivots = self.pivots + (t - self.last[0]) * self.last[1]
-        self.last = (t, velocity)
+        if self._last is not None:  # the pivot moves along with its body
+            self.pivots = self.pivots + (t - self._last[0]) * self._last[1]
+        self._last = (t, velocity)
         turn = (Rotation.from_rotvec(dt * spin).as_matrix() - np.eye(3)) / dt
-        _prescribe(p.n, p.body, p.mobility, upload(velocity, vec3), upload(turn.reshape(-1, 3), vec3),
-                   upload(self.pivots, vec3), p.x, p.v)  # fmt: skip
+        for array, values in ((self._velocity, velocity), (self._turn, turn.reshape(-1, 3)),
+                              (self._pivot, self.pivots)):  # fmt: skip
+            array.from_numpy(values.astype(np.float32))
+        _prescribe(p.n, p.body, p.inverse_density, self._velocity, self._turn, self._pivot, p.x, p.v)
 
-    def speed(self, t: float) -> float:
+    def fastest(self, t: float) -> float:
         """Speed of the fastest translation; rotations show in the particles' own speeds."""
         return float(np.linalg.norm(self.velocities(t)[0], axis=1).max()) if self.active else 0.0
+
+    def save(self) -> dict[str, Any]:
+        last = self._last
+        return {"pivots": self.pivots.tolist(), "last": last and [last[0], last[1].tolist()]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.pivots, last = np.array(state["pivots"]), state["last"]
+        self._last = last and (last[0], np.array(last[1]))

@@ -1,23 +1,38 @@
-"""The time step, as one visible list (Kugelstadt 2021, Algorithm 1; Bender and Koschier 2017, Algorithm 1)."""
+"""The time step: the stages of a scene, one after the other in the order of `stage.ORDER`."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import numpy as np
 import taichi as ti
 
 from pliant.core.backend import Reals, Vectors, sync
 from pliant.core.neighbors import INVERSE_LENGTH, LENGTH
 from pliant.core.world import World
-from pliant.solvers.forces.force import Force
-from pliant.solvers.granular.grains import Grains
-from pliant.solvers.pressure.base import Outcome
+from pliant.solvers.pressure.base import PressureSolver
+from pliant.solvers.stage import ORDER, SolveResult, Stage, position
+
+
+class NeighborSearch(Stage):
+    """Sorts the particles, and finds lists, gradients and densities."""
+
+    name = place = "neighbors"
+
+    def run(self, dt: float) -> None:
+        self.world.neighbors.update(self.world.low, self.world.high)
+
+
+class WallSampling(Stage):
+    """Finds what walls add to densities and gradients, and their velocities, friction and drag at the particles."""
+
+    name = place = "walls"
+
+    def run(self, dt: float) -> None:
+        self.world.walls.sample(self.world.time)
 
 
 @ti.kernel
-def _rub(n: ti.i32, dt: ti.f32, p: Reals, mobility: Reals, friction: Reals, gradient: Vectors, moving: Vectors,
+def _rub(n: ti.i32, dt: ti.f32, p: Reals, inverse_density: Reals, friction: Reals, gradient: Vectors, moving: Vectors,
          v: Vectors):  # fmt: skip
     """Coulomb: walls slow tangential motion by at most friction times the impulse of their pressure."""
     for i in range(n):
@@ -27,7 +42,7 @@ def _rub(n: ti.i32, dt: ti.f32, p: Reals, mobility: Reals, friction: Reals, grad
             sliding = v[i] - moving[i]
             sliding -= sliding.dot(normal) * normal
             speed = sliding.norm()
-            impulse = dt * mobility[i] * p[i] * push * friction[i]
+            impulse = dt * inverse_density[i] * p[i] * push * friction[i]
             v[i] -= ti.min(impulse / ti.max(speed, 1e-12), 1.0) * sliding
 
 
@@ -38,55 +53,76 @@ def _advance(n: ti.i32, dt: ti.f32, period: Vectors, v: Vectors, shift: Vectors,
         x[i] = moved - period[LENGTH] * ti.floor(moved * period[INVERSE_LENGTH])
 
 
+class Advance(Stage):
+    """Friction of walls slows velocities, where the pressure solver does not see to it; then positions and walls move,
+    and walls put back and stop what came too close."""
+
+    name = place = "advance"
+
+    def __init__(self, world: World, pressure: PressureSolver):
+        super().__init__(world, None)
+        self.pressure = pressure
+
+    def run(self, dt: float) -> None:
+        world, p = self.world, self.world.particles
+        if world.walls.rough and not self.pressure.solves_friction:
+            _rub(p.n, dt, p.p, self.pressure.inverse_density, p.wall_friction, p.wall_gradient, p.wall_velocity, p.v)
+        _advance(p.n, dt, world.neighbors.period, p.v, p.shift, p.x)
+        world.walls.advance(dt)
+
+
 class Step:
     """One step of the whole scene. Keeps what `sim.stats` reports: seconds by stage and how the solves ended."""
 
-    def __init__(self, world: World, pressure: Any, forces: list[Force], grains: Grains | None = None):
-        self.world, self.pressure, self.forces, self.grains = world, pressure, forces, grains
+    def __init__(self, world: World, pressure: PressureSolver, stages: Iterable[Stage]):
+        self.world, self.pressure = world, pressure
+        own = [NeighborSearch(world, None), WallSampling(world, None), *pressure.stages(), Advance(world, pressure)]
+        self.stages = sorted([*own, *(part for stage in stages for part in stage.parts())], key=position)
         self.seconds: dict[str, float] = {}
-        self.numbers: dict[str, float] = {}
-        self.density: Outcome | None = None
-        self.divergence: Outcome | None = None
+        self.loaded: dict[str, SolveResult] = {}  # how solves had ended when the state was saved
 
-    def __call__(self, dt: float, low: np.ndarray, high: np.ndarray) -> None:
-        world, p = self.world, self.world.particles
+    def insert(self, stage: Stage) -> None:
+        """Lets a stage take part from the next step on."""
+        self.stages = sorted([*self.stages, stage], key=position)
+
+    def remove(self, stage: Stage) -> None:
+        self.stages.remove(stage)
+
+    def births(self, dt: float) -> None:
+        """The stages that let particles come and go, before the state is what a step starts from."""
         self.seconds.clear()
-        with self.stage("neighbours"):
-            world.neighbors.update(low, high)
-        with self.stage("boundaries"):
-            world.walls.feel(world.time)
-        with self.stage("neighbours"):
-            for force in self.forces:
-                force.meet()
-        self.act(dt, feeling_pressure=False)
-        with self.stage("pressure"):
-            self.pressure.prepare()
-            self.pressure.guess(dt)
-        self.act(dt, feeling_pressure=True)
-        with self.stage("pressure"):
-            self.divergence = self.pressure.remove_divergence(dt)
-        with self.stage("density"):
-            self.density = self.pressure.remove_compression()
-        with self.stage("advance"):
-            if world.walls.rough and not self.pressure.friction:
-                _rub(p.n, dt, p.p, self.pressure.ease, p.wall_friction, p.wall_gradient, p.wall_velocity, p.v)
-            _advance(p.n, dt, world.neighbors.period, p.v, p.shift, p.x)
-            world.walls.advance(dt)
-        if self.grains is not None:
-            with self.stage("grains"):
-                self.grains.advance(dt, low, high)
+        self._run("births", "births", dt)
 
-    def act(self, dt: float, feeling_pressure: bool) -> None:
-        """Forces that come before the guess of the pressure, or after it."""
-        for force in self.forces:
-            if force.feels_pressure == feeling_pressure:
-                with self.stage(force.name):
-                    self.numbers.update(force.apply(dt))
+    def __call__(self, dt: float) -> None:
+        self._run("prescribed", "walls", dt)
+        for stage in self.stages:
+            stage.after_neighbors()
+        self._run("contact", "grains", dt)
+
+    def _run(self, first: str, last: str, dt: float) -> None:
+        """The stages from one place to another, both included."""
+        places = ORDER[ORDER.index(first) : ORDER.index(last) + 1]
+        for stage in [stage for stage in self.stages if stage.place in places]:
+            with self.timed(stage.name):
+                stage.run(dt)
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def timed(self, name: str) -> Iterator[None]:
         """Measures one stage."""
         start = time.perf_counter()
         yield
         sync()
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+    @property
+    def results(self) -> dict[str, SolveResult]:
+        """How the solves of the last step ended, by name."""
+        return self.loaded | {name: result for stage in self.stages for name, result in stage.results.items()}
+
+    @property
+    def notes(self) -> list[str]:
+        return [note for stage in self.stages for note in stage.notes]
+
+    def max_dt(self) -> float:
+        """Bound on the time step [s] by all stages."""
+        return min(stage.max_dt() for stage in self.stages)

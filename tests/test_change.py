@@ -106,17 +106,17 @@ def test_what_takes_long_is_made_again_only_where_it_changes(monkeypatch):
 
 def test_forces_come_and_go():
     sim = moved(air=pl.Air(velocity=(3.0, 0.0, 0.0)))
-    names = {force.name for force in sim._step.forces}
+    names = {force.name for force in sim.stages}
     assert {"gravity", "drag"} <= names
     sim.change(air=None)
     sim.change(gravity=(0.0, 0.0, 0.0))
-    assert not {"gravity", "drag"} & {force.name for force in sim._step.forces}
+    assert not {"gravity", "drag"} & {force.name for force in sim.stages}
     sim.step()
     sim.change("water", viscosity=5.0)  # too thick for explicit steps: another solver
     sim.step()
     sim.change(air=pl.Air(velocity=(20.0, 0.0, 0.0)))
     sim.step()
-    assert "drag" in {force.name for force in sim._step.forces}
+    assert "drag" in {force.name for force in sim.stages}
 
 
 def test_rough_walls():
@@ -173,7 +173,7 @@ def test_many_changes_take_no_memory():
 
     for _ in range(3):
         sim.change("water", viscosity=1e-5)
-    before, each = resident(), sim.particles * sim.world.particles.bytes_per_particle
+    before, each = resident(), sim.particles * sim.world.particles.bytes_per_element
     for _ in range(10):
         sim.change("water", viscosity=1e-4)
     assert resident() - before < 4 * each

@@ -23,7 +23,7 @@ LOW = {"bunny_moving": {"radius": 0.06}, "bunny_on_sand": {"radius": 0.025, "dro
 
 
 def state(sim):
-    return {name: sim.world.particles.numpy(name) for name in sim.world.particles.saved}
+    return {name: sim.world.particles.numpy(name) for name in sim.world.particles.saved_names}
 
 
 def assert_equal(one, other):

@@ -41,10 +41,8 @@ def slope(name: str, q: np.ndarray, step: float = 1e-6) -> np.ndarray:
 
 def lists(x: np.ndarray, period: tuple = OPEN, name: str = "cubic_spline", V: np.ndarray | None = None) -> Neighbors:
     """Neighbour lists of particles at x."""
-    p = Particles(len(x))
-    p.set("x", x)
-    p.set("V", np.full(len(x), D**3) if V is None else V)
-    p.set("id", np.arange(len(x)))
+    p = Particles(["all"])
+    p.add(0, {"x": x, "V": np.full(len(x), D**3) if V is None else V})
     neighbors = Neighbors(p, smoothing(name), D, period)
     neighbors.update(x.min(axis=0).astype(float), x.max(axis=0).astype(float))
     return neighbors

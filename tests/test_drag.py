@@ -14,15 +14,13 @@ D = 0.05
 
 
 def force(sim):
-    return next(f for f in sim._step.forces if f.name == "drag")
+    return sim.stage("drag")
 
 
 def prepare(sim):
     """Lists and walls for the particles where they are, and the air around them."""
-    sim.measure()
-    sim.world.neighbors.update(sim._low, sim._high)
-    sim.world.walls.feel(sim.time)
-    force(sim).meet()
+    sim.find_neighbors()
+    force(sim).after_neighbors()
 
 
 def ramp(value, low, high):
@@ -32,14 +30,14 @@ def ramp(value, low, high):
 def twin(sim, dt):
     """Velocities after one step of drag, particle by particle in double precision."""
     p, air, d = sim.world.particles, sim.scene.settings.air, sim.world.spacing
-    names = ("x", "v", "V", "mobility", "body", "wall_gradient", "air")
-    x, v, V, mobility, body, wall, wind = (p.numpy(name).astype(float) for name in names)
+    names = ("x", "v", "V", "inverse_density", "body", "wall_gradient", "air")
+    x, v, V, inverse_density, body, wall, wind = (p.numpy(name).astype(float) for name in names)
     s, h = smoothing(sim.scene.settings.smoothing), 2 * d
     step, period = 1e-5 * h, sim.world.neighbors.periods
     flat = (s.plane_sum(np.array([0.999])) - s.plane_sum(np.array([1.001])))[0] / 2e-3
     alone, after = d**3 * s.W(np.zeros(1), h)[0], v.copy()
     for i in range(len(x)):
-        if not sim.world.materials[int(body[i])].flows or mobility[i] == 0:
+        if not sim.world.materials[int(body[i])].fluid_like or inverse_density[i] == 0:
             continue
         dx = x[i] - x
         dx -= period * np.round(dx / np.where(period > 0, period, np.inf))
@@ -58,7 +56,7 @@ def twin(sim, dt):
         omega = (1 - bulk * (1 - surface)) * np.clip(1 - np.max(cosines, initial=0.0), 0, 1)
         own = (6 * V[i] / np.pi) ** (1 / 3)
         inverse = 1 / (own if air.grain is None else air.grain)
-        k = 0.75 * air.density * air.drag * omega * mobility[i] * inverse
+        k = 0.75 * air.density * air.drag * omega * inverse_density[i] * inverse
         after[i] += w * (1 - 1 / (1 + k * speed * dt))
     return after
 
@@ -97,7 +95,7 @@ def test_against_the_slow_twin(air, settings):
     sim = heap(air, np.random.default_rng(1), **settings)
     p, before = sim.world.particles, sim.world.particles.numpy("v").astype(float)
     expected = twin(sim, 0.02)
-    force(sim).apply(0.02)
+    force(sim).run(0.02)
     changed = np.abs(expected - before).max(axis=1) > 1e-3
     assert 50 < changed.sum() < p.n - 50
     np.testing.assert_allclose(p.numpy("v"), expected, atol=2e-4 * np.abs(expected - before).max())
@@ -134,7 +132,7 @@ def test_without_other_forces_the_step_is_exact():
         sim = drop(pl.Air(velocity=(30, 40, 0)), gravity=(0, 0, 0))
         prepare(sim)
         for _ in range(steps):
-            force(sim).apply(8.0 / steps)
+            force(sim).run(8.0 / steps)
         left = 50.0 / (1 + k * 50.0 * 8.0)
         np.testing.assert_allclose(sim["drop"].v[0], np.array([0.6, 0.8, 0]) * (50.0 - left), rtol=1e-5)
         assert 10 < left < 40
@@ -147,7 +145,7 @@ def test_no_particle_overtakes_the_wind(density, wind):
     prepare(sim)
     last = 0.0
     for _ in range(5):
-        force(sim).apply(0.5)
+        force(sim).run(0.5)
         v = sim["drop"].v[0]
         assert last <= v[0] <= wind * (1 + 1e-6) and v[1] == v[2] == 0
         last = v[0]
@@ -159,7 +157,7 @@ def test_grains_are_carried_as_easily_as_they_are_fine():
     for grain in (None, 1e-3, 5e-4, 1.0):
         sim = drop(pl.Air(velocity=(1, 0, 0), grain=grain), gravity=(0, 0, 0))
         prepare(sim)
-        force(sim).apply(1e-3)
+        force(sim).run(1e-3)
         gains.append(sim["drop"].v[0, 0])
     own = (6 * D**3 / np.pi) ** (1 / 3)
     np.testing.assert_allclose(np.divide(gains, gains[0]), [1, own / 1e-3, own / 5e-4, 1], rtol=1e-3)
@@ -190,7 +188,7 @@ def blown(x, wind=(1.0, 0, 0), **more):
     sim["drops"].x = x
     for s in (sim, lone):
         prepare(s)
-        force(s).apply(1e-3)
+        force(s).run(1e-3)
     return sim["drops"].v / np.linalg.norm(lone["drop"].v[0])
 
 
@@ -227,7 +225,7 @@ def layer(wind, uneven):
     jitter = np.random.default_rng(2).uniform(-uneven, uneven, sim["sand"].x.shape)
     sim["sand"].x = sim["sand"].x + jitter * D
     prepare(sim)
-    force(sim).apply(1e-2)
+    force(sim).run(1e-2)
     return sim["sand"].x[:, 1] / D, sim["sand"].v
 
 
@@ -253,7 +251,7 @@ def test_solids_and_led_particles_do_not_feel_the_air():
     sim = heap(pl.Air(velocity=(50, 0, 0), density=100.0), np.random.default_rng(3))
     cube, held = sim["cube"].v, sim["sand"].x[:, 0] < 0.13
     sand = sim["sand"].v
-    force(sim).apply(0.1)
+    force(sim).run(0.1)
     assert (sim["cube"].v == cube).all() and (sim["sand"].v[held] == sand[held]).all() and held.any()
     assert (sim["sand"].v != sand).any()
 
@@ -324,7 +322,7 @@ def test_without_air_there_is_no_such_stage():
     def stages(material, air):
         scene = pl.Scene(particle_radius=D / 2, air=air)
         scene.add(pl.Box(size=(0.2, 0.2, 0.2)), material)
-        return [f.name for f in scene.build()._step.forces]
+        return [f.name for f in scene.build().stages]
 
     assert "drag" not in stages(pl.Fluid(), None) and "drag" not in stages(pl.Elastic(), pl.Air())
     assert "drag" in stages(pl.Fluid(), pl.Air()) and "drag" in stages(pl.Granular(), pl.Air())
@@ -402,7 +400,7 @@ def gusts(x, t):
 
 
 def state(sim):
-    return [sim.world.particles.numpy(name).tobytes() for name in sim.world.particles.saved]
+    return [sim.world.particles.numpy(name).tobytes() for name in sim.world.particles.saved_names]
 
 
 @pytest.mark.parametrize("velocity", [(8, 1, 0), grid(), gusts])

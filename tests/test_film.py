@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pliant.core.data import Cloud, Snapshot, TriMesh
 from pliant.errors import PliantError
-from pliant.io.data import Cloud, Snapshot, TriMesh
 from pliant.io.png import write_png
 from pliant.io.video import write_video
 from pliant.render import Look, Renderer, available
-from pliant.render.render_scene import Stage, StageBody, StageWall
+from pliant.render.render_scene import CloudStyle, RenderScene, RenderWall
 from pliant.run import draw_process, drawing
 from pliant.run.drawing import draw_frames, settle
 
@@ -23,8 +23,8 @@ CORNERS = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
 
 @pytest.fixture
 def stage():
-    wall = StageWall("wall", np.zeros((0, 2, 3)), TriMesh(CORNERS, np.array([[0, 1, 2]])))
-    return Stage([wall], [StageBody("water", "water", 0.05)], np.array([[0.0, 0, 0], [1, 1, 1]]), 1.0)
+    wall = RenderWall("wall", np.zeros((0, 2, 3)), TriMesh(CORNERS, np.array([[0, 1, 2]])))
+    return RenderScene([wall], [CloudStyle("water", "water", 0.05)], np.array([[0.0, 0, 0], [1, 1, 1]]), 1.0)
 
 
 @pytest.fixture

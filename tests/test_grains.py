@@ -10,12 +10,12 @@ import pliant as pl
 from pliant.core.backend import Ints, Vectors, upload, vec3
 from pliant.core.neighbors import triple
 from pliant.render import Look
-from pliant.render.render_scene import Stage
+from pliant.render.render_scene import RenderScene
 from pliant.run.folder import RunFolder
 from pliant.run.frames import Frame
 from pliant.run.plan import Plan
 from pliant.run.run import Run
-from pliant.scene import grain_sampling
+from pliant.solvers.granular import grain_sampling
 from pliant.solvers.granular.grain_field import DENSITY, MEAN_WEIGHT, OWN, REACH, Nodes, sums_at
 
 D = 0.1  # spacing in most of these scenes
@@ -36,14 +36,15 @@ FLOOR = (pl.Plane(), {})
 
 
 def state(sim):
-    return sim.grains.x.to_numpy(), sim.grains.v.to_numpy()
+    return sim.stores["grains"].numpy("x"), sim.stores["grains"].numpy("v")
 
 
 def put(sim, x, v=None):
     """Puts the first grains somewhere."""
     places, speeds = state(sim)
     places[: len(x)], speeds[: len(x)] = x, 0.0 if v is None else v
-    sim.grains.set(places, speeds)
+    sim.stores["grains"].set("x", places)
+    sim.stores["grains"].set("v", speeds)
 
 
 # --- at the start -----------------------------------------------------------------------------------
@@ -63,7 +64,7 @@ def test_the_tile_has_no_clumps_not_even_across_its_edges():
 @pytest.mark.parametrize("grains", [1, 37])
 def test_grains_fill_the_shape_itself(shape, grains):
     sim = sand(shape, grains, [FLOOR], gravity=(0, 0, 0)).build()
-    x, radius = sim["sand"].grains.astype(float), sim.grains.bodies[0].radius
+    x, radius = sim["sand"].grains.astype(float), sim.stores["grains"].groups[0].radius
     assert x.shape == (grains * sim.particles, 3) and x.dtype == np.float64
     assert sim["sand"].grains.dtype == np.float32
     assert x[:, 1].min() >= radius * (1 - 1e-5), "clear of the floor"
@@ -83,7 +84,7 @@ def test_grains_keep_clear_of_other_bodies_and_walls():
     sim = scene.build()
     x, above = sim["sand"].grains.astype(float), sim["above"].grains.astype(float)
     assert len(x) == 30 * len(sim["sand"]) and len(above) == 10 * len(sim["above"])
-    assert np.linalg.norm(x - (0.4, 0.2, 0), axis=1).min() >= 0.2 + sim.grains.bodies[0].radius * (1 - 1e-5)
+    assert np.linalg.norm(x - (0.4, 0.2, 0), axis=1).min() >= 0.2 + sim.stores["grains"].groups[0].radius * (1 - 1e-5)
     assert x[:, 1].max() < 0.45 and above[:, 1].min() > 0.35
 
 
@@ -119,7 +120,7 @@ def test_the_field_is_that_of_the_paper(periodic):
     p.set_by_id("v", v)
     low, high = x.min(axis=0), x.max(axis=0)
     sim.world.neighbors.update(low, high)
-    field, nothing = sim.grains.field, upload(np.zeros((1, 3)), vec3)
+    field, nothing = sim.stores["grains"].field, upload(np.zeros((1, 3)), vec3)
     field.find(0.0, low, high, 0, nothing, [], 0.0, 0.0)  # no grains: no crowd from which any could drift
     slots = int(field.used[0])
     where, own = field.where.to_numpy()[:slots], field.own.to_numpy()[: OWN * slots]
@@ -166,7 +167,7 @@ def test_a_stray_particle_far_away_costs_little_and_its_grains_fly_on():
     for _ in range(3):
         sim.step(1e-3)
     after = state(sim)[0]
-    assert sim.grains.field.directory.shape[0] < 1e6 and np.isfinite(after).all()
+    assert sim.stores["grains"].field.directory.shape[0] < 1e6 and np.isfinite(after).all()
     far = np.abs(before).max(axis=1) > 1e3 * D
     assert far.any() and (after[far] != before[far]).any(axis=1).sum() > 0
     np.testing.assert_array_equal(after[~far], before[~far])
@@ -239,7 +240,7 @@ def test_what_falls_on_the_medium_stops_on_it():
 def test_grains_reach_down_to_the_floor():
     sim = sand(grains=60, walls=[FLOOR]).build()
     sim.run(0.5)
-    x, radius = sim["sand"].grains, sim.grains.bodies[0].radius
+    x, radius = sim["sand"].grains, sim.stores["grains"].groups[0].radius
     lowest = np.percentile(x[:, 1], 1)
     assert sim["sand"].x[:, 1].min() > 0.3 * D, "particles keep their distance,"
     assert lowest < 2 * radius, "grains do not"
@@ -286,7 +287,7 @@ def test_no_grain_ever_enters_a_wall(shape, motion, velocity):
         sim.run(0.03)
         nearest.append((depth(sim, "wall0"), depth(sim, "wall1")))
     tank, obstacle = np.min(nearest, axis=0)
-    radius = sim.grains.bodies[0].radius / D
+    radius = sim.stores["grains"].groups[0].radius / D
     assert tank > 0.99 * radius
     assert obstacle > 0.4 * radius, "edges are rounded off by the map; never inside"
 
@@ -301,7 +302,7 @@ def test_the_tank_holds_grains_at_long_steps_too():
 def test_no_vertical_wall_holds_grains():
     """Grains on a wall, with no particle near, fall as fast as grains in the open."""
     sim = sand(BLOCK, 20, [TANK], friction_angle=60.0).build()
-    radius = sim.grains.bodies[0].radius
+    radius = sim.stores["grains"].groups[0].radius
     y = np.linspace(2, 2.9, 100)
     on_wall = np.column_stack([np.full(100, 0.7 - radius), y, np.linspace(-0.5, 0.5, 100)])
     put(sim, on_wall, (3.0, 0, 0))  # thrown at it
@@ -315,7 +316,7 @@ def test_no_vertical_wall_holds_grains():
 def test_friction_of_a_floor_stops_grains_by_coulombs_law():
     rough, mu, speed = (pl.Plane(), {"friction": 0.4}), 0.4, 1.0
     sim = sand(pl.Sphere(radius=0.06, center=(0, 5, 0)), walls=[rough], dt=2e-3).build()
-    put(sim, [[3, sim.grains.bodies[0].radius, 3]], (speed, 0, 0))
+    put(sim, [[3, sim.stores["grains"].groups[0].radius, 3]], (speed, 0, 0))
     sim.run(0.3)  # it stops after 0.255 s
     x, v = state(sim)
     assert x[0, 0] - 3 == pytest.approx(speed**2 / (2 * mu * 9.81), rel=0.02)
@@ -326,7 +327,7 @@ def test_a_rough_slope_holds_a_grain_and_a_smooth_one_lets_it_go():
     slope = pl.Plane(normal=(np.sin(0.4), np.cos(0.4), 0))
     for friction, held in ((0.6, True), (0.2, False)):  # tan(0.4) = 0.42
         sim = sand(pl.Sphere(radius=0.3, center=(0, 5, 0)), walls=[(slope, {"friction": friction})]).build()
-        start = sim.grains.bodies[0].radius * np.array([np.sin(0.4), np.cos(0.4), 0]) + (0, 0, 2)
+        start = sim.stores["grains"].groups[0].radius * np.array([np.sin(0.4), np.cos(0.4), 0]) + (0, 0, 2)
         put(sim, [start])
         sim.run(0.5)
         slid = np.linalg.norm(state(sim)[0][0] - start)
@@ -341,7 +342,8 @@ def test_a_moving_wall_takes_grains_along():
     put(sim, [[2, 0.1, 2]])
     sim.run(0.4)
     x, v = state(sim)
-    assert x[0, 1] == pytest.approx(0.6 + sim.grains.bodies[0].radius, abs=1e-4) and v[0, 1] == pytest.approx(1.5)
+    radius = sim.stores["grains"].groups[0].radius
+    assert x[0, 1] == pytest.approx(0.6 + radius, abs=1e-4) and v[0, 1] == pytest.approx(1.5)
 
 
 # --- clumps -----------------------------------------------------------------------------------------
@@ -350,7 +352,7 @@ def test_a_moving_wall_takes_grains_along():
 def crowding(sim):
     """Variance over mean of the number of grains in cells of about eight inside the medium: 0.2 at the start, 1 for
     random points; and the share of grains with another one nearer than 0.3 of their mean distance: random 0.107."""
-    x, edge = state(sim)[0].astype(float), 4 * sim.grains.bodies[0].radius
+    x, edge = state(sim)[0].astype(float), 4 * sim.stores["grains"].groups[0].radius
     tree = cKDTree(sim["sand"].x)
     cells, low = np.floor(x / edge).astype(int), np.floor(x / edge).astype(int).min(axis=0)
     count = np.zeros(cells.max(axis=0) - low + 1, int)
@@ -358,7 +360,7 @@ def crowding(sim):
     middle = (np.argwhere(count >= 0) + low + 0.5) * edge
     inside = np.array([len(near) for near in tree.query_ball_point(middle, 1.5 * D)]) >= 12
     held = count.reshape(-1)[inside]
-    close = (cKDTree(x).query(x, 2)[0][:, 1] < 0.6 * sim.grains.bodies[0].radius).mean()
+    close = (cKDTree(x).query(x, 2)[0][:, 1] < 0.6 * sim.stores["grains"].groups[0].radius).mean()
     return held.var() / held.mean(), close
 
 
@@ -390,7 +392,7 @@ def test_stirring_for_long_makes_no_clumps():
 
 def assert_same(one, other):
     for name in ("x", "v"):
-        a, b = (getattr(sim.grains, name).to_numpy() for sim in (one, other))
+        a, b = (sim.stores["grains"].numpy(name) for sim in (one, other))
         assert a.tobytes() == b.tobytes(), name
 
 
@@ -420,9 +422,9 @@ def test_the_number_of_threads_makes_no_difference(tmp_path, with_threads):
 
 def test_a_file_without_its_grains_is_refused(tmp_path):
     sim = collapse().build()
-    grains, sim.grains = sim.grains, None
+    del sim.stores["grains"]
     sim.save(tmp_path / "state.npz")
-    with pytest.raises(pl.PliantError, match=f"does not hold the {grains.n:,} grains"):
+    with pytest.raises(pl.PliantError, match="does not hold the field 'x' of the grains"):
         pl.load(tmp_path / "state.npz")
 
 
@@ -469,10 +471,10 @@ def test_pictures_show_grains_in_place_of_particles(tmp_path):
     assert set(snapshot.clouds) == {"sand", "sand_grains"}
     stage = sim.canvas.stage
     stage.save(tmp_path / "stage.npz")
-    assert Stage.load(tmp_path / "stage.npz").bodies == stage.bodies
+    assert RenderScene.load(tmp_path / "stage.npz").bodies == stage.bodies
     (drawn,) = stage.picture(snapshot).points
     np.testing.assert_array_equal(drawn.x, sim["sand"].grains)
-    assert drawn.radius == pytest.approx(1.1 * sim.grains.bodies[0].radius)
+    assert drawn.radius == pytest.approx(1.1 * sim.stores["grains"].groups[0].radius)
     assert len(np.unique(drawn.colors, axis=0)) > 100, "sand is of many colours"
     np.testing.assert_array_equal(stage.picture(snapshot).points[0].colors, drawn.colors)
     (plain,) = stage.picture(snapshot, Look(grains=False)).points
@@ -480,7 +482,7 @@ def test_pictures_show_grains_in_place_of_particles(tmp_path):
     (pressed,) = stage.picture(snapshot, Look(color="pressure")).points
     assert len(pressed.x) == sim.particles, "grains have no pressure"
     (fast,) = stage.picture(snapshot, Look(bar=True)).points
-    assert len(fast.x) == sim.grains.n and len(np.unique(fast.colors, axis=0)) == 1, "all are at rest"
+    assert len(fast.x) == sim.stores["grains"].n and len(np.unique(fast.colors, axis=0)) == 1, "all are at rest"
 
 
 def test_runs_write_and_read_grains(tmp_path):
@@ -489,13 +491,13 @@ def test_runs_write_and_read_grains(tmp_path):
     assert Run(plan)() == 0
     run = RunFolder(tmp_path / "run")
     record = run.record()
-    assert record["particles"] == {"sand": 125} and record["grains"] == {"sand_grains": 2500}
+    assert record["particles"] == {"sand": 125} and record["others"] == {"sand_grains": 2500}
     assert (run.frames / "sand_grains_0002.ply").exists()
     cloud = run.snapshot(2).clouds["sand_grains"]
     sim = sand(walls=[FLOOR]).build()
     list(sim.frames(0.05, 40))
     np.testing.assert_array_equal(cloud.x, sim["sand"].grains)
-    np.testing.assert_array_equal(cloud.fields["velocity"], sim.grains.v.to_numpy())
+    np.testing.assert_array_equal(cloud.fields["velocity"], sim.stores["grains"].numpy("v"))
     assert cloud.fields["id"].tolist() == list(range(2500))
 
 
@@ -504,4 +506,4 @@ def test_bodies_without_grains_have_no_field():
     scene.add(pl.Box(size=(0.5, 0.5, 0.5)), pl.Fluid(), name="water")
     sim = scene.build()
     sim.step()
-    assert sim.grains is None and "grains" not in sim.stats.seconds
+    assert "grains" not in sim.stores and "grains" not in sim.stats.seconds

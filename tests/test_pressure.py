@@ -34,22 +34,20 @@ def blob(walls="none", side=4, jitter=0.15, squeeze=1.0, fixed=False, gravity=(0
     p.set("x", squeeze * (p.numpy("x") + rng.uniform(-jitter, jitter, (p.n, 3)) * D).clip(0.3 * D, None))
     p.set("V", D**3 * rng.uniform(0.9, 1.1, p.n))
     p.set("m", p.numpy("V") * np.array([500.0, 1000.0])[p.numpy("body")])
-    p.set("v", rng.normal(0, 0.3, (p.n, 3)) * (p.numpy("mobility") > 0)[:, None])
-    sim.measure()
-    sim.world.neighbors.update(sim._low, sim._high)
-    sim.world.walls.feel(0.0)
-    sim._step.pressure.prepare()
+    p.set("v", rng.normal(0, 0.3, (p.n, 3)) * (p.numpy("inverse_density") > 0)[:, None])
+    sim.find_neighbors()
+    sim.pressure.prepare()
     return sim
 
 
 def push(sim, q):
     """Displacements by pressures q (dt^2 p) and what they do to the density ratios: one `iterate` from nothing."""
-    p, solver = sim.world.particles, sim._step.pressure
+    p, solver = sim.world.particles, sim.pressure
     p.q.fill(0.0)
     p.set("residual", q * p.numpy("D"))
-    system.iterate(p.n, *sim.world.neighbors.pairs, p.wall_gradient, p.V, D**3, p.mobility, p.D, 0.0, 1.0, 1.0, p.q,
-                   p.change, p.a, p.shift, p.answer, p.residual, solver.partial, solver.sums)  # fmt: skip
-    return p.numpy("a").astype(float), p.numpy("answer").astype(float)
+    system.iterate(p.n, *sim.world.neighbors.pairs, p.wall_gradient, p.V, D**3, p.inverse_density, p.D, 0.0, 1.0, 1.0,
+                   p.q, p.change, p.a, p.shift, p.response, p.residual, solver.partial, solver.sums)  # fmt: skip
+    return p.numpy("a").astype(float), p.numpy("response").astype(float)
 
 
 def operator(sim):
@@ -65,7 +63,7 @@ def displacement(sim, dt=DT):
 
 def excess(sim):
     """Density ratio above one at the end of a step of DT, anew from the displacements."""
-    p, solver = sim.world.particles, sim._step.pressure
+    p, solver = sim.world.particles, sim.pressure
     v = p.numpy("v")
     p.set("v", displacement(sim) / DT)
     system.predict(p.n, *sim.world.neighbors.pairs, p.wall_gradient, p.wall_flux, p.wall_density, p.density, p.D,
@@ -76,7 +74,7 @@ def excess(sim):
 
 def density_solve(sim, dt=DT):
     """The second solve on its own, at the velocities as they are: no pressure has acted before."""
-    p, solver = sim.world.particles, sim._step.pressure
+    p, solver = sim.world.particles, sim.pressure
     p.q.fill(0.0)
     system.predict(p.n, *sim.world.neighbors.pairs, p.wall_gradient, p.wall_flux, p.wall_density, p.density, p.D,
                    solver.least, p.v, dt, solver.feedback, p.q, p.residual, solver.partial, solver.sums)  # fmt: skip
@@ -85,7 +83,7 @@ def density_solve(sim, dt=DT):
 
 def divergence_solve(sim, dt=DT):
     """The first solve."""
-    return sim._step.pressure.remove_divergence(dt)
+    return sim.pressure.remove_divergence(dt)
 
 
 @pytest.mark.parametrize("fixed", [False, True])
@@ -125,7 +123,7 @@ def test_displacement_is_minus_the_gradient_of_the_density_constraint(walls):
         up = energy(there)
         there[i, k] -= 2 * step
         gradient[i, k] = (up - energy(there)) / (2 * step)
-    expected = -(p.numpy("mobility") / V)[:, None] * gradient
+    expected = -(p.numpy("inverse_density") / V)[:, None] * gradient
     assert np.abs(push(sim, q)[0] - expected).max() < 2e-3 * np.abs(expected).max()
 
 
@@ -157,8 +155,7 @@ def test_density_after_the_step_is_what_the_solve_promised():
     p.v.fill(0.0)
     density_solve(sim, dt)
     p.set("x", p.numpy("x") + displacement(sim, dt))
-    sim.measure()
-    sim.world.neighbors.update(sim._low, sim._high)
+    sim.find_neighbors()
     after = p.numpy("density").max() - 1
     assert before > 0.1 and after < 0.25 * before
 
@@ -177,7 +174,7 @@ def test_divergence_solve_leaves_no_approach():
     sim = blob(side=6, jitter=0.05, squeeze=0.98, max_divergence_error=1e-5, max_iterations=2000)
     p = sim.world.particles
     p.set("v", -2.0 * (p.numpy("x") - p.numpy("x").mean(axis=0)))  # implodes
-    assert sim._step.pressure.remove_divergence(DT).converged
+    assert sim.pressure.remove_divergence(DT).converged
     left = excess(sim) - np.maximum(p.numpy("density") - 1, 0)
     assert np.maximum(left, 0).mean() < 2e-5
 
@@ -186,7 +183,7 @@ def test_fixed_particles_feel_no_pressure():
     sim = blob(side=6, squeeze=0.93, fixed=True)
     p = sim.world.particles
     density_solve(sim)
-    fixed = p.numpy("mobility") == 0
+    fixed = p.numpy("inverse_density") == 0
     assert fixed.any() and not displacement(sim)[fixed].any()
     assert p.numpy("q")[fixed].any(), "they still push on others"
 
@@ -207,7 +204,7 @@ def test_bounds_on_the_iterations():
     outcome = density_solve(few)
     assert outcome.iterations == 3 and not outcome.converged
     many = blob(side=4, squeeze=1.2, min_iterations=7)  # nothing to do
-    assert many._step.pressure.remove_divergence(DT).iterations == 7
+    assert many.pressure.remove_divergence(DT).iterations == 7
 
 
 def test_outcomes_are_plain_numbers():

@@ -1,4 +1,4 @@
-"""Filling shapes with particles: first places, relaxation, counts, and what scenes make of it."""
+"""BodySamples shapes with particles: first places, relaxation, counts, and what scenes make of it."""
 
 import itertools
 

@@ -69,7 +69,7 @@ def test_the_work_of_cutting_a_liquid_is_twice_its_surface_tension():
         slab = pl.Box(size=(width, 4 * d, width), center=(width / 2, y, width / 2))
         scene.add(slab, pl.Fluid(surface_tension=sigma, viscosity=0), name=name)
     sim = scene.build()
-    tension = next(force for force in sim._step.forces if force.name == "surface tension")
+    tension = sim.stage("surface tension")
     start, mass = sim["upper"].x, sim["upper"].mass
 
     def pull(gap):
@@ -77,9 +77,8 @@ def test_the_work_of_cutting_a_liquid_is_twice_its_surface_tension():
         sim["upper"].x = start + np.array([0, gap, 0])
         for name in ("lower", "upper"):
             sim[name].v = np.zeros_like(start)
-        sim.measure()
-        sim.world.neighbors.update(sim._low, sim._high)
-        tension.apply(1.0)
+        sim.find_neighbors()
+        tension.run(1.0)
         force = mass @ sim["upper"].v
         np.testing.assert_allclose(mass @ sim["lower"].v, -force, atol=1e-6)  # of up to 0.02 N
         return -force[1] / width**2

@@ -301,7 +301,7 @@ def test_statistics_of_the_solver():
     assert 0 <= stats.mean_density_error <= 1e-3 and stats.max_density_error >= stats.mean_density_error
     assert all(isinstance(n, int) and 0 <= n <= 100 for n in stats.iterations.values())
     assert {"density", "divergence"} <= set(stats.iterations)
-    assert all(seconds >= 0 for seconds in stats.seconds.values()) and "neighbours" in stats.seconds
+    assert all(seconds >= 0 for seconds in stats.seconds.values()) and "neighbors" in stats.seconds
 
 
 def test_mean_number_of_neighbours_is_that_of_the_lattice():
@@ -398,7 +398,7 @@ def test_the_message_tells_which_body_broke_down_and_where():
     sim = scene.build()
     sim.run(0.05)
     x = sim[oil].x[13]
-    solve = sim._step.pressure.remove_compression
+    solve = sim.pressure.remove_compression
 
     def breaks_down():
         outcome = solve()  # after the step has sorted the particles
@@ -407,7 +407,7 @@ def test_the_message_tells_which_body_broke_down_and_where():
         sim.world.particles.set_by_id("v", velocities)
         return outcome
 
-    sim._step.pressure.remove_compression = breaks_down
+    sim.pressure.remove_compression = breaks_down
     with pytest.raises(pl.SimulationError, match="'oil'") as caught:
         sim.step()
     place = re.search(r"near \(([^)]*)\)", str(caught.value))
@@ -423,7 +423,7 @@ def test_after_a_breakdown_it_can_go_on():
     sim = scene.build()
     sim.run(0.05)
     x, place = sim[water].x, sim["lid"].position
-    advance = sim._step.pressure.remove_compression
+    advance = sim.pressure.remove_compression
 
     def breaks_down():
         outcome = advance()
@@ -431,11 +431,11 @@ def test_after_a_breakdown_it_can_go_on():
             sim.world.particles.set(field, np.full_like(sim.world.particles.numpy(field), np.nan))
         return outcome
 
-    sim._step.pressure.remove_compression = breaks_down
+    sim.pressure.remove_compression = breaks_down
     broken(sim, sim.step)
     assert np.array_equal(sim[water].x, x)
     np.testing.assert_allclose(sim["lid"].position, place, atol=1e-12)
-    sim._step.pressure.remove_compression = advance
+    sim.pressure.remove_compression = advance
     sim.run(0.05)
     assert np.isfinite(sim[water].x).all() and sim[water].x[:, 1].mean() == pytest.approx(0.15, abs=0.02)
 

@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 import pliant as pl
 from pliant.commands import cli
+from pliant.core.data import TriMesh
 from pliant.core.smoothing import smoothing
 from pliant.errors import PliantError, SceneError
 from pliant.io import read_mesh, read_usd, write_mesh
-from pliant.io.data import TriMesh
 from pliant.io.usd_types import missing_usd
 from pliant.render import Look, available
-from pliant.render.render_scene import Stage
+from pliant.render.render_scene import RenderScene
 from pliant.run.folder import RunFolder
 from pliant.skin.refine import Corners, refined
 from pliant.skin.skinning import BEYOND, REACH, Skin
@@ -500,7 +500,7 @@ def test_names_of_skins_are_taken():
 
 
 def test_pictures_show_skins_or_spheres(sim):
-    stage, snapshot = sim.canvas.stage, pl.frames.Frame(sim, 0).snapshot()
+    stage, snapshot = sim.canvas.stage, pl.Frame(sim, 0).snapshot()
     assert list(snapshot.meshes) == ["block_skin"]
     skins = stage.picture(snapshot)
     assert len(skins.surfaces) == 1 and len(skins.points) == 1
@@ -516,7 +516,7 @@ def test_pictures_show_skins_or_spheres(sim):
 def test_stages_hold_skins(sim, tmp_path):
     stage, x = sim.canvas.stage, sim["block"].x
     stage.save(tmp_path / "stage.npz")
-    again = Stage.load(tmp_path / "stage.npz")
+    again = RenderScene.load(tmp_path / "stage.npz")
     np.testing.assert_array_equal(again.skins["block"].skin.pose(x), stage.skins["block"].skin.pose(x))
     source = SkinSource(TriMesh(*BOX, {"uv": np.ones((8, 2))}), grid((2, 2, 2)), np.ones(8), 1.0, "spiky", 10)
     header, arrays = source.save()
@@ -645,7 +645,7 @@ def test_runs_without_elastic_bodies_or_particles(run, tmp_path):
     assert "holds no particles, only" in call("skin", copy, status=2)
     (copy / "run.json").write_text(record)
     assert "block_0000.vtu" in call("skin", copy, status=2)
-    stage = Stage.load(run / "stage.npz")
+    stage = RenderScene.load(run / "stage.npz")
     stage.skins.clear()
     stage.save(copy / "stage.npz")
     assert "was written by a version of Pliant without skins" in call("skin", copy, status=2)

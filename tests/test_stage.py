@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import pliant as pl
+from pliant.core.data import Cloud, Snapshot, TriMesh
 from pliant.errors import PliantError
-from pliant.io.data import Cloud, Snapshot, TriMesh
 from pliant.render import BACKGROUNDS, CameraPath, Light, Look, Orbit
 from pliant.render.compose import settled
 from pliant.render.fluid_surface import NORMAL, convex_planes, reconstruct
-from pliant.render.render_scene import Stage, StageBody, StageWall
+from pliant.render.render_scene import CloudStyle, RenderScene, RenderWall
 
 UNITS = {"velocity": "m/s", "pressure": "Pa"}
 
@@ -29,7 +29,7 @@ def sim():
 
 @pytest.fixture
 def stage(sim):
-    return Stage.of(sim)
+    return RenderScene.of(sim)
 
 
 def moment(sim, time=0.0):
@@ -41,7 +41,7 @@ def moment(sim, time=0.0):
 
 def test_of_a_simulation(stage):
     assert [(w.name, w.container) for w in stage.walls] == [("tank", True), ("gate", False)], "a plane is not drawn"
-    assert stage.bodies == [StageBody("water", "viridis", 0.05, True)]
+    assert stage.bodies == [CloudStyle("water", "viridis", 0.05, True)]
     np.testing.assert_allclose(stage.bounds, [[0, 0, 0], [2, 1, 1]])
     assert stage.top_speed == pytest.approx(0.6 * np.sqrt(2 * 9.81 * 1.0))
 
@@ -118,7 +118,7 @@ def test_files_hold_a_stage_exactly(stage, tmp_path, view):
     stage.look = Look(color="pressure", low=0.1, high=1 / 3, title="Dämme", bar=True)
     stage.bounds = stage.bounds + 1 / 3
     stage.save(tmp_path / "stage.npz")
-    again = Stage.load(tmp_path / "stage.npz")
+    again = RenderScene.load(tmp_path / "stage.npz")
     np.testing.assert_array_equal(again.bounds, stage.bounds)
     assert again.top_speed == stage.top_speed and again.bodies == stage.bodies and again.lights == stage.lights
     for ours, theirs in zip(again.walls, stage.walls, strict=True):
@@ -137,12 +137,12 @@ def test_damaged_files_are_told(stage, tmp_path):
     for damaged in (data[: len(data) // 2], b"", b"PK\x03\x04 nonsense", data[:60] + b"\0" * 200 + data[260:]):
         path.write_bytes(damaged)
         with pytest.raises(PliantError, match="is no stage of Pliant, or it is damaged"):
-            Stage.load(path)
+            RenderScene.load(path)
     np.savez(path, other=np.zeros(3))
     with pytest.raises(PliantError, match="is no stage of Pliant"):
-        Stage.load(path)
+        RenderScene.load(path)
     with pytest.raises(PliantError, match="cannot read .*nowhere"):
-        Stage.load(tmp_path / "nowhere.npz")
+        RenderScene.load(tmp_path / "nowhere.npz")
 
 
 def test_walls_are_triangulated_once_and_only_if_needed():
@@ -154,8 +154,8 @@ def test_walls_are_triangulated_once_and_only_if_needed():
             return np.eye(3), np.array([[0, 1, 2]])
 
     shape = Counting()
-    wall = StageWall("wall", np.zeros((0, 2, 3)), None, container=True, shape=shape)
-    stage = Stage([wall], [], np.array([[0.0] * 3, [1.0] * 3]), 1.0)
+    wall = RenderWall("wall", np.zeros((0, 2, 3)), None, container=True, shape=shape)
+    stage = RenderScene([wall], [], np.array([[0.0] * 3, [1.0] * 3]), 1.0)
     stage.picture(Snapshot(0, 0.0))
     assert shape.calls == 0
     stage.picture(Snapshot(0, 0.0), Look(containers="glass"))

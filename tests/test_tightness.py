@@ -12,7 +12,7 @@ D = 2 * R
 
 def wall_gaps(sim):
     """Distance of every particle from every wall where it is now [m], negative inside the wall."""
-    x = np.concatenate([sim[filling.body].x for filling in sim.fillings]).astype(float)
+    x = np.concatenate([sim[body].x for body in sim.world.particles.bodies]).astype(float)
     assert np.isfinite(x).all()
     bodies = {body.name: body for body in sim.scene.bodies}
     gaps = {}

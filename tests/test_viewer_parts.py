@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import taichi as ti
 
+from pliant.core.data import Cloud, Snapshot, TriMesh
 from pliant.errors import PliantError
-from pliant.io.data import Cloud, Snapshot, TriMesh
 from pliant.render.camera import Camera
 from pliant.render.colors import colormap
-from pliant.render.render_scene import Stage, StageBody, StageWall
+from pliant.render.render_scene import CloudStyle, RenderScene, RenderWall
 from pliant.viewer.drawing import Drawing
 from pliant.viewer.files import Folder, Recorder
 from pliant.viewer.messages import Figures, Moment, Opened
@@ -195,11 +195,11 @@ def cube_mesh():
 @pytest.fixture
 def scene():
     rng = np.random.default_rng(0)
-    walls = [StageWall("tank", np.zeros((12, 2, 3)), cube_mesh(), container=True),
-             StageWall("rock", np.zeros((12, 2, 3)), cube_mesh())]  # fmt: skip
-    bodies = [StageBody("water", "water", 0.02), StageBody("jelly", "honey", 0.02, fluid=False)]
-    bodies += [StageBody("sand", "sand", 0.02, fluid=False), StageBody("sand_grains", "sand", 0.005, False, True)]
-    opened = Opened("test", Stage(walls, bodies, BOX, 2.0), [], {"speed": "m/s", "pressure": "Pa"}, {}, [])
+    walls = [RenderWall("tank", np.zeros((12, 2, 3)), cube_mesh(), container=True),
+             RenderWall("rock", np.zeros((12, 2, 3)), cube_mesh())]  # fmt: skip
+    bodies = [CloudStyle("water", "water", 0.02), CloudStyle("jelly", "honey", 0.02, fluid=False)]
+    bodies += [CloudStyle("sand", "sand", 0.02, fluid=False), CloudStyle("sand_grains", "sand", 0.005, False, True)]
+    opened = Opened("test", RenderScene(walls, bodies, BOX, 2.0), [], {"speed": "m/s", "pressure": "Pa"}, {}, [])
     clouds = {body.name: Cloud((rng.random((50, 3)) * BOX[1]).astype(np.float32), {"speed": np.linspace(0, 2, 50)},
                                {"speed": "m/s"}) for body in bodies}  # fmt: skip
     skin = cube_mesh()

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from pliant.io.data import Snapshot, TriMesh
-from pliant.render.render_scene import Stage, StageBody, StageWall
+from pliant.core.data import Snapshot, TriMesh
+from pliant.render.render_scene import CloudStyle, RenderScene, RenderWall
 from pliant.viewer import layers, paint
 from pliant.viewer.messages import COMMANDS, Figures, Knob, Moment, Notice, Opened
 from pliant.viewer.notices import FADES, KEYS, STAYS, Extras
@@ -575,10 +575,10 @@ def knob(owner, name, value, low, high, log=False, unit="1"):
 
 def opened(fluid=True, skins=True, grains=True):
     mesh, line = TriMesh(np.eye(3), np.array([[0, 1, 2]])), np.zeros((1, 2, 3))
-    bodies = [StageBody("water", "water", 0.01, fluid), StageBody("bunny", "plasma", 0.01, False)]
-    bodies += [StageBody("sand", "sand", 0.01, False), StageBody("sand_grains", "sand", 0.003, False, True)]
-    walls = [StageWall("tank", line, mesh, True), StageWall("pillar", line, mesh)]
-    stage = Stage(walls, bodies[: 4 if grains else 2], np.array([[-1.0, 0.0, 0.0], [3.0, 1.0, 1.0]]), 2.0,
+    bodies = [CloudStyle("water", "water", 0.01, fluid), CloudStyle("bunny", "plasma", 0.01, False)]
+    bodies += [CloudStyle("sand", "sand", 0.01, False), CloudStyle("sand_grains", "sand", 0.003, False, True)]
+    walls = [RenderWall("tank", line, mesh, True), RenderWall("pillar", line, mesh)]
+    stage = RenderScene(walls, bodies[: 4 if grains else 2], np.array([[-1.0, 0.0, 0.0], [3.0, 1.0, 1.0]]), 2.0,
                   skins={"bunny": None} if skins else {})  # fmt: skip
     knobs = [knob("", f"gravity.{a}", g, -20, 20, unit="m/s^2") for a, g in zip("xyz", (0, -9.81, 0), strict=True)]
     knobs += [knob("", f"wind.{a}", 0.0, -30, 30, unit="m/s") for a in "xyz"]

@@ -35,7 +35,7 @@ def _profile(phi: Reals, table: RealTable, beta: Reals, slope: Reals):
 
 
 @ti.kernel
-def _probe(x: Vectors, flat: ti.template(), sides: ti.i32, pose: Vectors, planes: Vectors, cell: ti.f32,
+def _probe(x: Vectors, flat: ti.template(), sides: ti.i32, pose: Vectors, frame: Vectors, cell: ti.f32,
            spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks, distance: Reals, gradient: Vectors,
            velocity: Vectors):  # fmt: skip
     for i in range(x.shape[0]):
@@ -43,7 +43,7 @@ def _probe(x: Vectors, flat: ti.template(), sides: ti.i32, pose: Vectors, planes
         local = R.transpose() @ arm + pose[PIVOT]
         distance[i] = 1e9
         for k in range(sides):
-            phi, outward = side_at(k, local, flat, pose, planes, cell, spacing, beyond, directory, spline)
+            phi, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
             if phi < distance[i]:
                 distance[i], gradient[i] = phi, R @ outward
         velocity[i] = pose[VELOCITY] + pose[SPIN].cross(arm)
@@ -59,18 +59,18 @@ class Probe:
 
     def __call__(self, points):
         """Effective distance [m], its gradient and the velocity of the wall."""
-        walls = Walls(Particles(1, FIELDS), [self.wall], D, wall_profile(W), [0.0])
-        walls._place(self.wall, walls._maps[0][2])
+        walls = Walls(Particles(["probe"], FIELDS), [self.wall], D, wall_profile(W), [0.0])
+        walls.upload_poses()
         n = len(points)
         out = ti.ndarray(ti.f32, n), ti.ndarray(vec3, n), ti.ndarray(vec3, n)
-        _probe(upload(np.asarray(points), vec3), *walls._maps[0], *out)
+        _probe(upload(np.asarray(points), vec3), *walls.arguments[0], *out)
         return tuple(array.to_numpy().astype(float) for array in out)
 
     def felt(self, points):
         """Density ratio and gradient that particles at these points feel."""
-        p = Particles(len(points), FIELDS)
-        p.set("x", points)
-        Walls(p, [self.wall], D, wall_profile(W), [0.0]).feel(0.0)
+        p = Particles(["probe"], FIELDS)
+        p.add(0, {"x": points})
+        Walls(p, [self.wall], D, wall_profile(W), [0.0]).sample(0.0)
         return p.numpy("wall_density"), p.numpy("wall_gradient")
 
 
@@ -159,8 +159,7 @@ def test_a_lattice_that_fills_a_box_has_density_one_everywhere():
     scene.add(hollow, pl.Boundary(inside_out=True), name="tank")
     water = scene.add(hollow, pl.Fluid(), name="water")
     sim = scene.build()
-    sim.world.neighbors.update(sim._low, sim._high)
-    sim.world.walls.feel(0.0)
+    sim.find_neighbors()
     ratio = sim[water].density / 1000
     layer = np.round((sim[water].x - sim[water].x.min(axis=0)) / D).astype(int)
     walls = ((layer == 0) | (layer == n - 1)).sum(axis=1)
@@ -261,7 +260,7 @@ def test_a_moving_wall_is_felt_as_a_flux():
     scene.add(pl.Plane(), pl.Boundary(), name="floor").move(lambda t: (0.3, 1.5, 0))
     scene.add(pl.Box(size=(0.4, 0.3, 0.4), center=(0, 0.15, 0)), pl.Fluid())
     sim = scene.build()
-    sim.world.walls.feel(0.0)
+    sim.world.walls.sample(0.0)
     p = sim.world.particles
     flux, gradient = p.numpy("wall_flux"), p.numpy("wall_gradient")
     assert (flux < 0).any(), "a rising floor compresses: -flux counts as approach"

@@ -36,7 +36,7 @@ OTHERS = ("output", "elastic", "sampling", "skin", "granular", "view")  # each i
 MODES = ("fluid", "scaling", *OTHERS)
 SOLVERS = ("DFSPH", "IISPH")
 SOLVES = ("density", "divergence")
-STAGES = ("neighbours", "boundaries", "pressure", "density")
+STAGES = ("neighbors", "walls", "warm start", "divergence", "density")
 SCALING_ITERATIONS = 8
 UNREACHABLE = 1e-12  # a tolerance that only the bound on iterations ends
 LOOSEST = 0.1  # a tolerance that leaves the second solve idle, so that the number of iterations is fixed
@@ -122,11 +122,10 @@ def timed_step(sim: Any) -> dict[str, float]:
     start = time.perf_counter()
     sim.step()
     total = 1e3 * (time.perf_counter() - start)
-    step = sim._step
-    ms = {name: 1e3 * step.seconds.get(name, 0.0) for name in STAGES}
+    ms, results = {name: 1e3 * sim.seconds.get(name, 0.0) for name in STAGES}, sim.results
     return {
-        **ms, "rest": total - sum(ms.values()), "total": total,
-        **{f"{solve} iterations": getattr(step, solve).iterations for solve in SOLVES}, "error": step.density.mean,
+        **ms, "rest": total - sum(ms.values()), "total": total, "error": results["density"].mean,
+        **{f"{solve} iterations": results[solve].iterations if solve in results else 0 for solve in SOLVES},
     }  # fmt: skip
 
 
@@ -134,7 +133,7 @@ def bytes_per_particle(sim: Any) -> float:
     """All arrays of a running simulation: particles, neighbour lists, wall maps, and the guard's copies."""
     world = sim.world
     walls = sum(wall.map.bytes for wall in world.walls.walls if wall.map is not None)
-    own = world.particles.bytes_per_particle + world.neighbors.bytes_per_particle
+    own = world.particles.bytes_per_element + world.neighbors.bytes_per_particle
     return own + walls / world.particles.n + GUARD_BYTES
 
 
@@ -231,7 +230,7 @@ def time_table(results: list[dict[str, Any]]) -> Table:
         row = [particles(result["ours"]), *(f"{ms[name]:.2f}" for name in (*STAGES, "rest", "total"))]
         if with_peer:
             theirs = result["peer"]["ms"]
-            row += [f"{theirs['total']:.2f}", f"{theirs['neighbours']:.2f}", f"{result['ratio']:.2f}"]
+            row += [f"{theirs['total']:.2f}", f"{theirs['neighbors']:.2f}", f"{result['ratio']:.2f}"]
         table.add_row(*row)
     return table
 

@@ -37,7 +37,7 @@ TOLERANCES = ("tolerance", "max_error")  # what an option of ours for the residu
 BALL = 0.5  # radius [m] of the ball that has the body's volume
 BOTTOM = 0.12  # height [m] of the part that is moved, above the lowest point
 PARTS = ("stretch", "triangular", "cg")  # of the elasticity stage, where a side tells them: see peer_elastic.STAGES
-STAGES = ("elasticity", *PARTS, "neighbours", "pressure", "density")
+STAGES = ("elasticity", *PARTS, "neighbors", "warm start", "divergence", "density")
 NEAR = 0.02  # difference of the two sides' particle counts that goes without a word
 
 
@@ -125,7 +125,7 @@ def measure(spec: Spec) -> dict[str, Any]:
     ms = {name: median(row[name] for row in rows) for name in (*STAGES, "total")}
     centre = p.numpy("x").mean(axis=0, dtype=float) - rest
     return {
-        "particles": p.n, "held": int((p.numpy("mobility") == 0).sum()), "ms": ms,
+        "particles": p.n, "held": int((p.numpy("inverse_density") == 0).sum()), "ms": ms,
         "iterations": fmean(row["iterations"] for row in rows), "tolerant": elastic_solver(spec)[1],
         "factor": factor, "setup": first - ms["total"] / 1e3, "startup": startup,
         "megabytes": peak_megabytes(), "megabytes_before": before, "cores": cores,
@@ -135,8 +135,7 @@ def measure(spec: Spec) -> dict[str, Any]:
 
 def factor_seconds(sim: Any) -> float:
     """Seconds of the factorisations, waiting for them; ordering included, assembly of the matrix not."""
-    coming = [getattr(force, "_coming", None) for force in sim._step.forces]
-    return sum(factor.seconds for future in coming if future is not None for factor, _ in future.result())
+    return sum(factor.seconds for factor in getattr(sim.elasticity, "factors", list)())
 
 
 def timed_step(sim: Any) -> dict[str, float]:
@@ -144,9 +143,9 @@ def timed_step(sim: Any) -> dict[str, float]:
     start = time.perf_counter()
     sim.step()
     total = 1e3 * (time.perf_counter() - start)
-    seconds, numbers = sim._step.seconds, sim._step.numbers
-    iterations = sum(numbers.get(name, 0.0) for name in ("volume iterations", "elasticity iterations"))
-    return {**{name: 1e3 * seconds.get(name, 0.0) for name in STAGES}, "total": total, "iterations": iterations}
+    solves = [sim.results[name] for name in ("volume", "elasticity") if name in sim.results]
+    iterations = sum(solve.iterations for solve in solves)
+    return {**{name: 1e3 * sim.seconds.get(name, 0.0) for name in STAGES}, "total": total, "iterations": iterations}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from pliant.errors import unknown_name
 from pliant.render import Renderer, available
-from pliant.render.render_scene import Stage
+from pliant.render.render_scene import RenderScene
 from pliant.run.frames import Series, check_formats, write_frame
 from pliant.run.writer import Writer
 from pliant.sim import checkpoint
@@ -52,7 +52,7 @@ def main(argv: list[str]) -> int:
 
 def writing(sim: Any, rounds: int, formats: tuple[str, ...], folder: Path) -> list[tuple[float, float, float]]:
     """Seconds per step with and without writing, and the share of the main thread in it, for each round."""
-    stage, series, found = Stage.of(sim), Series(), []
+    stage, series, found = RenderScene.of(sim), Series(), []
     for _ in range(rounds):
         timed = [_block(sim, stage, series, formats, folder if on else None) for on in (True, False, False, True)]
         on, off = (timed[0], timed[3]), (timed[1], timed[2])
@@ -61,7 +61,7 @@ def writing(sim: Any, rounds: int, formats: tuple[str, ...], folder: Path) -> li
 
 
 def _block(
-    sim: Any, stage: Stage, series: Series, formats: tuple[str, ...], folder: Path | None
+    sim: Any, stage: RenderScene, series: Series, formats: tuple[str, ...], folder: Path | None
 ) -> tuple[float, float]:
     """Seconds per step of a block, and the share of them that the main thread spent on files."""
     writer, captured, steps, start = Writer(), 0.0, sim.step_count, time.perf_counter()
@@ -89,7 +89,7 @@ def saving(sim: Any, folder: Path) -> tuple[float, float, float]:
 
 def drawing(sim: Any, folder: Path) -> list[tuple[float, float]]:
     """Seconds to draw a picture, and to draw it into a PNG file, for eight moments, after two to warm up."""
-    stage, renderer, found = Stage.of(sim), Renderer(WIDTH, HEIGHT), []
+    stage, renderer, found = RenderScene.of(sim), Renderer(WIDTH, HEIGHT), []
     snapshots = [frame.snapshot() for frame in sim.frames_between(sim.time, 10 * FPS, range(1, 11))]
     for snapshot in snapshots:
         start = time.perf_counter()

@@ -19,10 +19,10 @@ import numpy as np
 from rich.table import Table
 
 from pliant.core.console import console
+from pliant.core.data import TriMesh
 from pliant.errors import PliantError
 from pliant.geometry import Mesh, Quality
 from pliant.geometry.sampling import METHODS, sample
-from pliant.io.data import TriMesh
 from pliant.io.registry import write_mesh
 from pliant.tools import bench, peer_sampling
 from pliant.tools.peer_elastic import peak_megabytes

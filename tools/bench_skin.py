@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from pliant.core import backend
+from pliant.core.data import TriMesh
 from pliant.core.smoothing import smoothing
-from pliant.io.data import TriMesh
 from pliant.skin.skinning import Skin
 
 RADIUS, TUBE = 1.0, 0.4  # of the torus [m]

@@ -26,7 +26,7 @@ VOLUME_MAPS, CFL = 2, 1  # numbers of boundaryHandlingMethod, cflMethod
 CFL_UNIT = 0.4  # what cflFactor is multiplied by
 MAP_RESOLUTION = (40, 30, 20)
 LEAST_TOLERANCE = 1e-6  # percent; the smallest it takes
-STAGES = {"total": "SimStep", "neighbours": "neighborhood_search", "boundaries": "computeVolumeAndBoundaryX",
+STAGES = {"total": "SimStep", "neighbors": "neighborhood_search", "walls": "computeVolumeAndBoundaryX",
           "divergence": "divergenceSolve", "pressure": "pressureSolve"}  # fmt: skip
 COUNTS = {"density": "{} - iterations", "divergence": "{} - iterationsV"}  # of the solver
 CUBE = "\n".join(

@@ -36,7 +36,7 @@ STAGES = {  # timers: the whole stage, of it the factorised part, of that the tr
               "cg": "Volume - CG solve"},
     "peer": {"elasticity": "Elasticity_Peer2018", "cg": "Elasticity - CG solve"},
 }  # fmt: skip
-COMMON = {"total": "SimStep", "neighbours": "neighborhood_search", "divergence": "divergenceSolve",
+COMMON = {"total": "SimStep", "neighbors": "neighborhood_search", "divergence": "divergenceSolve",
           "density": "pressureSolve"}  # fmt: skip
 ITERATIONS = "Elasticity - CG iterations"
 FACTORING = "initSystem"  # assembly of the matrix, ordering and factorisation

@@ -1,22 +1,24 @@
 """Walls in motion: what particles feel of them each step, and the rule that none ever passes one."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import taichi as ti
 
-from pliant.boundary.distance_map import FAR, Blocks, Directory, sample
+from pliant.boundary.distance_map import FAR, Blocks, Directory, DistanceMap, sample
 from pliant.boundary.volume_map import REACH, VolumeMap, profile
 from pliant.core.backend import Ints, Reals, RealTable, Vectors, upload, vec3
-from pliant.core.particles import Field, Particles
+from pliant.core.particles import Particles
+from pliant.core.store import Field, Store
+from pliant.errors import PliantError
 
 CLEARANCE = 0.25  # in spacings: half a radius. Closer than this a particle is moved back, whatever pressure says
 LEAST_GAP = 0.25  # in spacings: the viscous layer between particle and wall is never thinner
 KEEP_OUT_ROUNDS = 2  # where two walls meet, the second round settles what the first pushed across
 
 FIELDS = (
-    Field("wall_density", "real", "1", "density ratio that the walls add (Neder 2024, Eq. 37)", shown=True),
+    Field("wall_density", "real", "1", "density ratio that the walls add (Neder 2024, Eq. 37)", saved=True),
     Field("wall_gradient", "vector", "1/m", "gradient of wall_density (Eq. 38)"),
     Field("wall_flux", "real", "1/s", "wall_gradient times the velocity of the walls"),
     Field("wall_drag", "real", "1/m^2", "viscous drag on no-slip walls, per kinematic viscosity"),
@@ -28,7 +30,7 @@ FIELDS = (
 
 
 # Rows of a wall's pose table: vectors as arguments cost far more to pass than arrays.
-ORIGIN, PIVOT, PLACE, VELOCITY, SPIN, ROTATION, POSE = 0, 1, 2, 3, 4, 5, 8
+PIVOT, PLACE, VELOCITY, SPIN, ROTATION, POSE = 0, 1, 2, 3, 4, 7
 
 # Two walls that add a and b to a particle's density add a + b - OVERLAP a b together, because both count the part of
 # the mirrored lattice behind their common edge. With this value a lattice in a right-angled edge has density 1 exactly
@@ -42,24 +44,36 @@ def rotation(pose: ti.template()):
 
 
 @ti.func
-def side_at(k: ti.i32, x: vec3, flat: ti.template(), pose: ti.template(), planes: ti.template(), cell: ti.f32,
-            spacing: ti.f32, beyond: ti.f32, directory: ti.template(), spline: ti.template()):  # fmt: skip
+def side_at(k: ti.i32, x: vec3, flat: ti.template(), frame: ti.template(), cell: ti.f32, spacing: ti.f32,
+            beyond: ti.f32, directory: ti.template(), spline: ti.template()):  # fmt: skip
     """Distance of the k-th side of a wall from x and the gradient of that distance, both in the wall's own frame. A
-    flat wall has a side for each of its planes, any other one side, its map."""
+    flat wall has a side for each of its planes, a point and a normal in `frame`; any other has one side, its map, which
+    begins at `frame[0]`."""
     distance, gradient = 0.0, vec3(0.0)
     if ti.static(flat):
-        gradient = planes[2 * k + 1]
-        distance = (x - planes[2 * k]).dot(gradient)
+        gradient = frame[2 * k + 1]
+        distance = (x - frame[2 * k]).dot(gradient)
     else:
-        distance, gradient = sample(x, pose[ORIGIN], cell, FAR * spacing, beyond, directory, spline)
+        distance, gradient = sample(x, frame[0], cell, FAR * spacing, beyond, directory, spline)
     return distance, gradient
 
 
+@ti.func
+def stopped(slip: vec3, out: vec3, friction: ti.f32):
+    """What keeps something that slips past a wall from entering it: the change of velocity along the wall's normal, and
+    by Coulomb's law that of its sliding."""
+    stop = ti.min(slip.dot(out), 0.0)
+    sliding = slip - slip.dot(out) * out
+    cut = ti.min(-friction * stop / ti.max(sliding.norm(), 1e-12), 1.0)
+    return -stop * out, -cut * sliding
+
+
 @ti.kernel
-def _feel(n: ti.i32, x: Vectors, first: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors, planes: Vectors,
-          cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks, table: RealTable,
-          body: Ints, rubbing: Reals, no_slip: ti.f32, density: Reals, gradient: Vectors, flux: Reals, drag: Reals,
-          friction: Reals, moving: Vectors, nearest: Reals, normal: Vectors):  # fmt: skip
+def _sample_walls(n: ti.i32, x: Vectors, first: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors,
+                  frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks,
+                  table: RealTable, material: Ints, rubbing: Reals, no_slip: ti.f32, density: Reals, gradient: Vectors,
+                  flux: Reals, drag: Reals, friction: Reals, moving: Vectors, nearest: Reals,
+                  normal: Vectors):  # fmt: skip
     """Adds one wall. Friction and velocity of several walls are averaged by the push of each."""
     for i in range(n):
         if first == 1:
@@ -68,7 +82,7 @@ def _feel(n: ti.i32, x: Vectors, first: ti.i32, flat: ti.template(), sides: ti.i
         R, arm = rotation(pose), x[i] - pose[PLACE]
         local = R.transpose() @ arm + pose[PIVOT]
         for k in range(sides):
-            distance, outward = side_at(k, local, flat, pose, planes, cell, spacing, beyond, directory, spline)
+            distance, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
             if distance < REACH * spacing:
                 beta, slope = profile(distance / spacing, table)
                 g = slope / spacing * (R @ outward)
@@ -76,7 +90,7 @@ def _feel(n: ti.i32, x: Vectors, first: ti.i32, flat: ti.template(), sides: ti.i
                 if distance < nearest[i]:
                     nearest[i], normal[i] = distance, (R @ outward).normalized()
                 share = g.norm() / ti.max(g.norm() + gradient[i].norm(), 1e-12)
-                friction[i] += share * (rubbing[body[i]] - friction[i])
+                friction[i] += share * (rubbing[material[i]] - friction[i])
                 moving[i] += share * (speed - moving[i])
                 # the shear (v - v_wall) / phi acts on the particle's share of wall, which is 1 / d per volume at d / 2
                 wall = slope / table[0, 1] * outward.norm() / spacing
@@ -88,26 +102,23 @@ def _feel(n: ti.i32, x: Vectors, first: ti.i32, flat: ti.template(), sides: ti.i
 
 
 @ti.kernel
-def _keep_out(n: ti.i32, x: Vectors, v: Vectors, mobility: Reals, flat: ti.template(), sides: ti.i32, pose: Vectors,
-              planes: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory,
-              spline: Blocks, body: Ints, rubbing: Reals):  # fmt: skip
+def _keep_out(n: ti.i32, x: Vectors, v: Vectors, inverse_density: Reals, flat: ti.template(), sides: ti.i32,
+              pose: Vectors, frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory,
+              spline: Blocks, material: Ints, rubbing: Reals):  # fmt: skip
     """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
     it slides."""
     for i in range(n):
-        if mobility[i] > 0.0:
+        if inverse_density[i] > 0.0:
             R = rotation(pose)
             for k in range(sides):
                 arm = x[i] - pose[PLACE]
                 local = R.transpose() @ arm + pose[PIVOT]
-                distance, outward = side_at(k, local, flat, pose, planes, cell, spacing, beyond, directory, spline)
+                distance, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
                 if distance < CLEARANCE * spacing and outward.norm() > 0.0:
                     out = (R @ outward).normalized()
                     x[i] += (CLEARANCE * spacing - distance) * out
-                    slip = v[i] - pose[VELOCITY] - pose[SPIN].cross(arm)
-                    stop = ti.min(slip.dot(out), 0.0)
-                    slip -= slip.dot(out) * out
-                    cut = ti.min(-rubbing[body[i]] * stop / ti.max(slip.norm(), 1e-12), 1.0)
-                    v[i] -= stop * out + cut * slip
+                    push, rub = stopped(v[i] - pose[VELOCITY] - pose[SPIN].cross(arm), out, rubbing[material[i]])
+                    v[i] += push + rub
 
 
 @dataclasses.dataclass
@@ -174,60 +185,95 @@ def rigid_velocity(value: object) -> tuple[np.ndarray, np.ndarray]:
     return (array, np.zeros(3)) if array.shape == (3,) else (array[0], array[1])
 
 
-class Walls:
-    """All walls of a scene, and the kernels that let particles feel them."""
+class Walls(Store):
+    """All walls of a scene: where they are, and the kernels that let particles feel them."""
+
+    name = "walls"
+    built_in = True
+    state = ("shift", "rotation", "velocity", "spin")  # of each wall, in checkpoints
 
     def __init__(self, particles: Particles, walls: list[Wall], spacing: float, table: np.ndarray,
                  roughness: Sequence[float]):  # fmt: skip
-        """`roughness` is the Coulomb coefficient of each body on walls that have none of their own."""
+        """`roughness` is the Coulomb coefficient of each material on walls that have none of their own."""
         self.particles, self.walls, self.spacing = particles, walls, spacing
         self.table = ti.ndarray(ti.f32, table.shape)
         self.table.from_numpy(table.astype(np.float32))
-        self._told: dict[str, np.ndarray] = {}
-        self._maps = [self._map_arguments(wall) for wall in walls]
+        self.poses = [ti.ndarray(vec3, POSE) for _ in walls]
+        self._uploaded: dict[str, np.ndarray] = {}
+        self.arguments = [wall_arguments(w, w.map, spacing, pose) for w, pose in zip(walls, self.poses, strict=True)]
+        self._good: list[tuple] = []
         coefficients = [[r if wall.friction is None else wall.friction for r in roughness] for wall in walls]
         self._rubbing = [upload(np.array(row), ti.f32) for row in coefficients]
         self.rough = bool(np.any(coefficients))
 
-    def _map_arguments(self, wall: Wall) -> tuple:
-        d, pose = self.spacing, ti.ndarray(vec3, POSE)
-        if wall.map is not None:
-            m = wall.map
-            return False, 1, pose, ti.ndarray(vec3, 2), m.cell, d, m.beyond, m.directory, m.spline
-        assert wall.planes is not None
-        planes, nothing = upload(wall.planes.reshape(-1, 3), vec3), ti.ndarray(ti.f32, (1, 1))
-        return True, len(wall.planes), pose, planes, d, d, FAR * d, ti.ndarray(ti.i32, (1, 1, 1)), nothing
+    def upload_poses(self) -> None:
+        """Tells the device where the walls are; those at rest are told once."""
+        for wall, pose in zip(self.walls, self.poses, strict=True):
+            rows = [wall.pivot, wall.pivot + wall.shift, wall.velocity, wall.spin, *wall.rotation]
+            values = np.array(rows, np.float32)
+            before = self._uploaded.get(wall.name)
+            if before is None or not np.array_equal(values, before):
+                pose.from_numpy(values)
+                self._uploaded[wall.name] = values
 
-    def _place(self, wall: Wall, pose: ti.Ndarray) -> None:
-        """Tells the device where a wall is; walls at rest are told once."""
-        origin = np.zeros(3) if wall.map is None else wall.map.origin
-        rows = [origin, wall.pivot, wall.pivot + wall.shift, wall.velocity, wall.spin, *wall.rotation]
-        values = np.array(rows, np.float32)
-        told = self._told.get(wall.name)
-        if told is None or not np.array_equal(values, told):
-            pose.from_numpy(values)
-            self._told[wall.name] = values
-
-    def feel(self, t: float) -> None:
+    def sample(self, t: float) -> None:
         """Samples all walls at the particles (densities, gradients, drag), at the walls' velocities of time t."""
         p = self.particles
-        for k, (wall, arguments) in enumerate(zip(self.walls, self._maps, strict=True)):
+        for wall in self.walls:
             wall.set_velocity(t)
-            self._place(wall, arguments[2])
-            _feel(p.n, p.x, int(k == 0), *arguments, self.table, p.body, self._rubbing[k], float(wall.no_slip),
-                  p.wall_density, p.wall_gradient, p.wall_flux, p.wall_drag, p.wall_friction, p.wall_velocity,
-                  p.wall_distance, p.wall_normal)  # fmt: skip
+        self.upload_poses()
+        for k, (wall, arguments) in enumerate(zip(self.walls, self.arguments, strict=True)):
+            _sample_walls(p.n, p.x, int(k == 0), *arguments, self.table, p.material, self._rubbing[k],
+                          float(wall.no_slip), p.wall_density, p.wall_gradient, p.wall_flux, p.wall_drag,
+                          p.wall_friction, p.wall_velocity, p.wall_distance, p.wall_normal)  # fmt: skip
 
     def advance(self, dt: float) -> None:
         """Moves the walls, then puts back any particle that came closer than CLEARANCE."""
         p = self.particles
         for wall in self.walls:
             wall.advance(dt)
+        self.upload_poses()
         for _ in range(KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1):
-            for wall, arguments, rubbing in zip(self.walls, self._maps, self._rubbing, strict=True):
-                self._place(wall, arguments[2])
-                _keep_out(p.n, p.x, p.v, p.mobility, *arguments, p.body, rubbing)
+            for arguments, rubbing in zip(self.arguments, self._rubbing, strict=True):
+                _keep_out(p.n, p.x, p.v, p.inverse_density, *arguments, p.material, rubbing)
 
     @property
     def speed(self) -> float:
         return max((wall.speed for wall in self.walls), default=0.0)
+
+    # --- the protocol of stores -------------------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        return [wall.name for wall in self.walls]
+
+    def save(self) -> dict[str, np.ndarray]:
+        return {f"{wall.name}/{name}": getattr(wall, name) for wall in self.walls for name in self.state}
+
+    def restore(self, arrays: Mapping[str, np.ndarray], partly: bool = False) -> None:
+        for wall in self.walls:
+            for name in self.state:
+                array = arrays.get(f"{wall.name}/{name}")
+                if array is None or array.shape != getattr(wall, name).shape:
+                    raise PliantError(f"it does not tell where the wall {wall.name!r} is")
+                setattr(wall, name, np.array(array, dtype=float))
+
+    def backup(self) -> None:
+        self._good = [tuple(getattr(wall, name) for name in self.state) for wall in self.walls]
+
+    def rollback(self) -> None:
+        for wall, values in zip(self.walls, self._good, strict=True):
+            for name, value in zip(self.state, values, strict=True):
+                setattr(wall, name, value)
+
+
+def wall_arguments(wall: Wall, distances: DistanceMap | None, spacing: float, pose: ti.Ndarray) -> tuple:
+    """A wall as kernels take it (flat, sides, pose, frame, cell, spacing, beyond, directory, spline): its planes, or
+    its surface as a map of distances, whose nodes are half a `spacing` [m] apart."""
+    if wall.planes is not None:
+        frame, nothing = upload(wall.planes.reshape(-1, 3), vec3), ti.ndarray(ti.f32, (1, 1))
+        return (True, len(wall.planes), pose, frame, spacing, spacing, FAR * spacing, ti.ndarray(ti.i32, (1, 1, 1)),
+                nothing)  # fmt: skip
+    assert distances is not None
+    m, frame = distances, upload(np.array([distances.origin]), vec3)
+    return False, 1, pose, frame, m.cell, spacing, m.beyond, m.directory, m.spline

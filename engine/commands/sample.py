@@ -23,12 +23,12 @@ from pliant.commands.arguments import read_positive
 from pliant.commands.sample_picture import REPORT_PICTURE, draw, effort, missing_plots
 from pliant.core import backend
 from pliant.core.console import console
+from pliant.core.data import Cloud
 from pliant.errors import PliantError, unknown_name
 from pliant.geometry import Mesh, Quality
 from pliant.geometry.sampling import METHODS, Sampling, sample
 from pliant.geometry.sampling.sampler import MOST_PARTICLES
 from pliant.io import write_cloud
-from pliant.io.data import Cloud
 from pliant.io.files import atomic_write
 from pliant.io.plain import as_json
 from pliant.run.frames import PARTICLE_FORMATS, check_formats

@@ -20,6 +20,7 @@ BACKENDS = {"cpu": ti.cpu, "cuda": ti.cuda, "vulkan": ti.vulkan, "metal": ti.met
 vec3 = ti.types.vector(3, ti.f32)
 ivec3 = ti.types.vector(3, ti.i32)
 vec4 = ti.types.vector(4, ti.f32)
+vec6 = ti.types.vector(6, ti.f32)
 mat3 = ti.types.matrix(3, 3, ti.f32)
 mat4 = ti.types.matrix(4, 4, ti.f32)
 
@@ -27,6 +28,7 @@ Reals = ti.types.ndarray(dtype=ti.f32, ndim=1)
 Ints = ti.types.ndarray(dtype=ti.i32, ndim=1)
 Vectors = ti.types.ndarray(dtype=vec3, ndim=1)
 Matrices = ti.types.ndarray(dtype=mat3, ndim=1)
+SymmetricMatrices = ti.types.ndarray(dtype=vec6, ndim=1)  # diagonal, then yz, zx, xy
 IntTable = ti.types.ndarray(dtype=ti.i32, ndim=2)
 RealTable = ti.types.ndarray(dtype=ti.f32, ndim=2)
 

@@ -206,16 +206,21 @@ class Neighbors:
         self.period.from_numpy(np.array([self.periods, inverse], np.float32))
         self.shape = ti.ndarray(ti.i32, 6)
         self.wraps = bool(self.periods.any())
-        n = particles.n
-        self.cell, self.order, self.count = (ti.ndarray(ti.i32, n) for _ in range(3))
         self.sums, self.fullest = ti.ndarray(ti.i32, SCAN_BLOCKS), ti.ndarray(ti.i32, 1)
         self.start = ti.ndarray(ti.i32, LEAST_CELLS + 2)
-        self._allocate_lists(START_WIDTH)
+        self.width, self.capacity = START_WIDTH, 0
+        self._grow()
+
+    def _grow(self) -> None:
+        """Makes room for as many particles as their own arrays have."""
+        self.capacity = self.particles.capacity
+        self.cell, self.order, self.count = (ti.ndarray(ti.i32, self.capacity) for _ in range(3))
+        self._allocate_lists(self.width)
 
     def _allocate_lists(self, width: int) -> None:
         self.width = width
-        self.neighbor = ti.ndarray(ti.i32, (self.particles.n, width))
-        self.factor = ti.ndarray(ti.f32, (self.particles.n, width))
+        self.neighbor = ti.ndarray(ti.i32, (self.capacity, width))
+        self.factor = ti.ndarray(ti.f32, (self.capacity, width))
 
     @property
     def pairs(self) -> tuple:
@@ -225,6 +230,8 @@ class Neighbors:
     def update(self, low: np.ndarray, high: np.ndarray) -> None:
         """Sorts the particles, which lie in the box low..high, and builds lists, gradients and densities."""
         p = self.particles
+        if self.capacity < p.capacity:
+            self._grow()
         origin, size, dims = self._grid(low, high)
         cells = int(np.prod(dims))
         if cells + 2 > self.start.shape[0]:
@@ -272,11 +279,11 @@ class Neighbors:
         """Mean number of neighbours, without the padding of the rows."""
         total = ti.ndarray(ti.i32, 1)
         _count_pairs(self.particles.n, self.count, self.neighbor, total)
-        return float(total[0]) / self.particles.n
+        return float(total[0]) / max(self.particles.n, 1)
 
     @property
     def bytes_per_particle(self) -> float:
         lists = self.width * (4 + 4) + 3 * 4
-        return lists + 4 * self.start.shape[0] / self.particles.n
+        return lists + 4 * self.start.shape[0] / max(self.particles.n, 1)
 
 

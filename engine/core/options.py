@@ -131,9 +131,13 @@ def nonnegative(default: Any, doc: str, unit: str = "", **more: Any) -> Any:
 class _Recording(type):
     """Catches what a plain dataclass would raise as TypeError and remembers it instead."""
 
+    renamed: dict[str, str] = {}  # parameters that were called otherwise in the last release: old name to new
+
     def __call__(cls, *args: Any, **given: Any) -> Any:
         names = [f.name for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
         problems = []
+        for old in [name for name in given if name in cls.renamed]:
+            given[cls.renamed[old]] = given.pop(old)
         for name in [name for name in given if name not in names]:
             close = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(names)}."

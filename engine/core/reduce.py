@@ -51,5 +51,7 @@ class Extent:
     def measure(self, n: int, x: ti.Ndarray, v: ti.Ndarray) -> tuple[np.ndarray, np.ndarray, float, int]:
         _extent(n, x, v, self.partial)
         rows = self.partial.to_numpy()
+        if not n:
+            return np.zeros(3), np.zeros(3), 0.0, 0
         low, high = rows[:, :3].min(axis=0), rows[:, 3:6].max(axis=0)
         return low.astype(float), high.astype(float), float(np.sqrt(rows[:, 6].max())), int(rows[:, 7].sum())

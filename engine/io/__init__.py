@@ -5,8 +5,8 @@ whole runs as USD (`write_usd`, `read_usd`) or as a ParaView series (`.pvd`), an
 file that registers itself, and one line here.
 """
 
+from pliant.core.data import Cloud, Snapshot, TriMesh
 from pliant.io import bgeo, npz, obj, ply, stl  # noqa: F401  each registers itself
-from pliant.io.data import Cloud, Snapshot, TriMesh
 from pliant.io.registry import CLOUDS, MESHES, read_cloud, read_mesh, write_cloud, write_mesh
 from pliant.io.usd import usd_writer, write_usd
 from pliant.io.usd_reader import UsdSeries, read_usd

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from pliant.core.data import Cloud, TriMesh
 from pliant.errors import PliantError
-from pliant.io.data import Cloud, TriMesh
 
 ITEM_SHAPES = ((), (3,), (3, 3))
 UV = "uv"  # texture coordinates (n, 2) of a surface: the one field of pairs

@@ -22,6 +22,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from pliant.core.data import Cloud
 from pliant.errors import PliantError
 from pliant.io.arrays import (
     KNOWN_UNITS,
@@ -33,7 +34,6 @@ from pliant.io.arrays import (
     item_fields,
     narrowed,
 )
-from pliant.io.data import Cloud
 from pliant.io.files import atomic_write
 from pliant.io.reading import finite, foreign, reading, truncated
 from pliant.io.registry import CLOUDS

@@ -10,9 +10,9 @@ import zipfile
 
 import numpy as np
 
+from pliant.core.data import Cloud
 from pliant.errors import PliantError
 from pliant.io.arrays import checked_field, checked_fields, checked_positions
-from pliant.io.data import Cloud
 from pliant.io.files import atomic_write
 from pliant.io.reading import finite, foreign, reading, truncated
 from pliant.io.registry import CLOUDS

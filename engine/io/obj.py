@@ -9,9 +9,9 @@ import re
 
 import numpy as np
 
+from pliant.core.data import TriMesh
 from pliant.errors import PliantError
 from pliant.io.arrays import UV, checked_faces, checked_fields, checked_positions
-from pliant.io.data import TriMesh
 from pliant.io.files import atomic_write
 from pliant.io.reading import finite, foreign, inside, read_bytes, reading, truncated
 from pliant.io.registry import MESHES

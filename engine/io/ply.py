@@ -18,9 +18,9 @@ import re
 
 import numpy as np
 
+from pliant.core.data import Cloud, TriMesh
 from pliant.errors import PliantError
 from pliant.io.arrays import SUFFIXES, UV, checked_faces, checked_fields, checked_positions, narrowed, plain
-from pliant.io.data import Cloud, TriMesh
 from pliant.io.files import atomic_write
 from pliant.io.ply_reader import ALIASES, TYPES, PlyFile
 from pliant.io.reading import finite, foreign, inside, reading

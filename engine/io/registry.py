@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from pliant.core.data import Cloud, TriMesh
 from pliant.errors import PliantError, unknown_name
-from pliant.io.data import Cloud, TriMesh
 
 PathLike = str | os.PathLike
 T = TypeVar("T", Cloud, TriMesh)

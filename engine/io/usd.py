@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pliant.core.data import Cloud, Snapshot, TriMesh
 from pliant.errors import PliantError
 from pliant.io.arrays import checked_faces, checked_fields, checked_positions, narrowed
-from pliant.io.data import Cloud, Snapshot, TriMesh
 from pliant.io.files import atomic_write
 from pliant.io.usd_types import (
     BODIES,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from pliant.core.data import Cloud, Snapshot, TriMesh
 from pliant.errors import PliantError
-from pliant.io.data import Cloud, Snapshot, TriMesh
 from pliant.io.reading import finite, foreign, inside, reading
 from pliant.io.usd_types import (
     BODIES,

@@ -12,8 +12,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
+from pliant.core.data import Cloud
 from pliant.io.arrays import checked_field, checked_positions, plain
-from pliant.io.data import Cloud
 from pliant.io.files import atomic_write
 from pliant.io.reading import parse_xml, read_bytes, reading
 from pliant.io.registry import CLOUDS

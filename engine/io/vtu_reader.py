@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from pliant.core.data import Cloud
 from pliant.errors import PliantError
 from pliant.io.arrays import checked_positions, item_fields
-from pliant.io.data import Cloud
 from pliant.io.reading import finite, foreign, parse_xml, read_bytes, reading, truncated
 from pliant.io.registry import PathLike
 

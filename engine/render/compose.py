@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pliant.core.data import GRAINS, Cloud, Snapshot, TriMesh
 from pliant.errors import PliantError
-from pliant.io.data import GRAINS, Cloud, Snapshot, TriMesh
 from pliant.render.camera import Camera
 from pliant.render.coloring import DERIVED, diverges, label, no_such_field, robust_range, scalar, unit
 from pliant.render.colors import colormap
@@ -17,7 +17,7 @@ from pliant.render.picture import LIGHTS, Bar, Lines, Picture, Points, Surface
 from pliant.skin.skins import SkinSource, is_skin
 
 if TYPE_CHECKING:  # a stage composes pictures through this file
-    from pliant.render.render_scene import Stage
+    from pliant.render.render_scene import RenderScene
 
 DEFAULT_FIELD = "speed"  # what is coloured unless asked otherwise: then a body without it is drawn plain
 PLAIN = 0.3  # along a body's colour map: its colour where it has no such field
@@ -36,7 +36,7 @@ def framed(bounds: np.ndarray, aspect: float) -> Camera:
     return min(cameras, key=lambda camera: camera.distance)
 
 
-def settled(stage: "Stage", snapshots: Iterable[Snapshot], look: Look) -> Look:
+def settled(stage: "RenderScene", snapshots: Iterable[Snapshot], look: Look) -> Look:
     """The look with both ends of its colour range fixed, good for all these snapshots: a film must not flicker."""
     if look.low is not None and look.high is not None:
         return look
@@ -51,7 +51,7 @@ def settled(stage: "Stage", snapshots: Iterable[Snapshot], look: Look) -> Look:
     return dataclasses.replace(look, low=low, high=high)  # type: ignore[type-var]
 
 
-def compose(stage: "Stage", snapshot: Snapshot, look: Look, aspect: float) -> Picture:
+def compose(stage: "RenderScene", snapshot: Snapshot, look: Look, aspect: float) -> Picture:
     """What `snapshot` looks like."""
     problems = look.problems()
     if problems:
@@ -94,7 +94,7 @@ def placed(points: np.ndarray, pose: np.ndarray | None) -> np.ndarray:
     return points if pose is None else points @ pose[:3, :3].T + pose[:3, 3]
 
 
-def _add_walls(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look) -> None:
+def _add_walls(picture: Picture, stage: "RenderScene", snapshot: Snapshot, look: Look) -> None:
     line = BACKGROUNDS[look.background].line
     for wall in stage.walls:
         if wall.name in snapshot.meshes:
@@ -109,9 +109,9 @@ def _add_walls(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look)
             picture.lines.append(Lines(placed(wall.outline, pose), line))
 
 
-def _add_bodies(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look) -> list[str]:
+def _add_bodies(picture: Picture, stage: "RenderScene", snapshot: Snapshot, look: Look) -> list[str]:
     """Adds particles, fluid surfaces and skins; returns the colour maps that show the field."""
-    from pliant.render.render_scene import StageBody
+    from pliant.render.render_scene import CloudStyle
 
     known, used = {body.name: body for body in stage.bodies}, []
     radius = min((body.radius for body in stage.bodies), default=0.01)
@@ -122,7 +122,7 @@ def _add_bodies(picture: Picture, stage: "Stage", snapshot: Snapshot, look: Look
         if look.solid == "mesh" and name in stage.skins:
             used += _add_skin(picture, stage.skins[name], cloud, look.colors or known[name].colors, look)
             continue
-        body = known.get(name) or StageBody(name, "water", radius, fluid=False)
+        body = known.get(name) or CloudStyle(name, "water", radius, fluid=False)
         map_name = look.colors or body.colors
         if look.fluid == "surface" and body.fluid:
             fluids.setdefault((map_name, body.radius), []).append(cloud)
@@ -180,7 +180,7 @@ def _colors(fields: dict[str, np.ndarray], count: int, map_name: str, look: Look
     return colormap(values, look.low, look.high, map_name), True
 
 
-def _surface(stage: "Stage", snapshot: Snapshot, clouds: list[Cloud], radius: float, field: str) -> TriMesh:
+def _surface(stage: "RenderScene", snapshot: Snapshot, clouds: list[Cloud], radius: float, field: str) -> TriMesh:
     """One surface around fluids of one colour map, cut at the walls of the containers that they are in."""
     x = np.concatenate([cloud.x for cloud in clouds])
     found = [scalar(cloud.fields, field) for cloud in clouds]

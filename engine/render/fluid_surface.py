@@ -6,8 +6,8 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags_array, identity
 from scipy.spatial import cKDTree
 
+from pliant.core.data import Cloud, TriMesh
 from pliant.errors import PliantError
-from pliant.io.data import Cloud, TriMesh
 
 SMOOTHING_LENGTH = 2.0  # in particle radii; the support is twice that, as in the simulation
 FINE, COARSE = 0.5, 0.75  # size of marching cubes, in particle radii, below and above

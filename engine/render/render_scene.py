@@ -10,19 +10,21 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pliant.core.data import CloudStyle, Snapshot, TriMesh
 from pliant.errors import PliantError
-from pliant.io.data import GRAINS, Snapshot, TriMesh
 from pliant.io.files import atomic_write
-from pliant.materials import Fluid
 from pliant.render.camera import Camera, CameraPath, Orbit, View
 from pliant.render.fluid_surface import convex_planes, moved_planes
 from pliant.render.look import Look
 from pliant.render.picture import Light, Picture
 from pliant.skin.skins import SkinSource, skinned
+
+if TYPE_CHECKING:
+    from pliant.sim.simulation import Simulation
 
 OPAQUE = (0.93, 0.55, 0.25)  # colour of obstacles
 WET = 0.95  # share of the particles that must be inside a container for their surface to be cut at its walls
@@ -32,7 +34,7 @@ FORMAT, VERSION = "pliant stage", 1
 _VIEWS = {"Camera": Camera, "Orbit": Orbit}
 
 
-class StageWall:
+class RenderWall:
     """A wall as it was built: its triangles, made when first asked for (combined shapes take seconds), its wireframe
     `outline` (m, 2, 3) [m], and whether it is a `container`, which holds things inside."""
 
@@ -62,24 +64,12 @@ class StageWall:
 
 
 @dataclasses.dataclass
-class StageBody:
-    """A body of particles, or its grains: the colour map it is drawn in, the radius of its particles [m], whether it is
-    a fluid."""
-
-    name: str
-    colors: str
-    radius: float
-    fluid: bool = True
-    grains: bool = False
-
-
-@dataclasses.dataclass
-class Stage:
+class RenderScene:
     """`bounds` (2, 3) [m] is what pictures frame, `top_speed` [m/s] the last colour of the speed, `skins` what the
     surfaces of elastic bodies are made of, by the bodies' names."""
 
-    walls: list[StageWall]
-    bodies: list[StageBody]
+    walls: list[RenderWall]
+    bodies: list[CloudStyle]
     bounds: np.ndarray
     top_speed: float
     camera: View | None = None
@@ -88,24 +78,23 @@ class Stage:
     skins: dict[str, SkinSource] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, sim: Any) -> "Stage":
-        """The stage of a simulation."""
+    def of(cls, sim: "Simulation") -> "RenderScene":
+        """That of a simulation."""
         scene, walls, corners = sim.scene, [], []
         for wall in sim.world.walls.walls:
-            body = next(b for b in scene.bodies if b.name == wall.name)
+            body = scene.body(wall.name)
             shape = body.shown or body.shape
             bounds = shape.bounds()
             if np.isfinite(bounds).all():  # an infinite plane has neither triangles nor an outline
                 inside_out = bool(body.material.inside_out)
-                walls.append(StageWall(body.name, shape.outline(), None, inside_out, shape=shape))
+                walls.append(RenderWall(body.name, shape.outline(), None, inside_out, shape=shape))
                 corners.append(bounds)
-        corners += [np.array([f.x.min(axis=0), f.x.max(axis=0)]) for f in sim.fillings]
+        corners += [np.array([sim.world.low, sim.world.high])] * bool(sim.particles or not corners)
         extent = np.array([np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)])
         fall = float(np.sqrt(2 * np.linalg.norm(sim.world.gravity) * np.ptp(extent[:, 1])))
-        filled = [f.body for f in sim.fillings]
-        bodies = [StageBody(b.name, b.colors, scene.spacing_of(b) / 2, isinstance(b.material, Fluid)) for b in filled]
-        bodies += [StageBody(f.body.name + GRAINS, f.body.colors, g.radius, fluid=False, grains=True)
-                   for g in (sim.grains.bodies if sim.grains else ()) for f in [sim.fillings[g.number]]]  # fmt: skip
+        bodies = [CloudStyle(group.name, group.colors, group.spacing / 2, sim.world.materials[group.material].liquid)
+                  for group in sim.world.bodies]  # fmt: skip
+        bodies += [style for store in sim.world.stores.values() for style in store.styles()]
         lights = getattr(scene, "lights", None)
         lights = (lights,) if isinstance(lights, Light) else lights
         return cls(walls, bodies, extent, TYPICAL * fall or 1.0, scene.camera, tuple(lights) if lights else None,
@@ -148,7 +137,7 @@ class Stage:
         return framed(self.bounds, aspect) if self.camera is None else self.camera.at(time, self.bounds, aspect)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the stage into a file that `Stage.load` reads back, equal to the last bit."""
+        """Writes the stage into a file that `RenderScene.load` reads back, equal to the last bit."""
         header = {
             "format": FORMAT, "version": VERSION, "top_speed": float(self.top_speed),
             "walls": [{"name": w.name, "container": w.container, "color": list(w.color)} for w in self.walls],
@@ -169,7 +158,7 @@ class Stage:
             np.savez_compressed(file, header=text, **arrays)  # type: ignore[arg-type]
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> "Stage":
+    def load(cls, path: str | os.PathLike) -> "RenderScene":
         """The stage that was saved into a file."""
         try:
             with np.load(Path(path), allow_pickle=False) as file:
@@ -183,9 +172,9 @@ class Stage:
             raise PliantError(f"{path} is no stage of Pliant, or it is damaged.") from error
 
     @classmethod
-    def _from(cls, header: dict, arrays: Any) -> "Stage":
+    def _from(cls, header: dict, arrays: Any) -> "RenderScene":
         walls = [
-            StageWall(w["name"], arrays[f"{k}.outline"], TriMesh(arrays[f"{k}.vertices"], arrays[f"{k}.faces"]),
+            RenderWall(w["name"], arrays[f"{k}.outline"], TriMesh(arrays[f"{k}.vertices"], arrays[f"{k}.faces"]),
                       bool(w["container"]), tuple(w["color"]))
             for k, w in enumerate(header["walls"])
         ]  # fmt: skip
@@ -195,7 +184,7 @@ class Stage:
             mine = [key for key in arrays if key.startswith(f"skin{k}.")]
             skins[name] = SkinSource.load(values, {key.partition(".")[2]: arrays[key] for key in mine})
         return cls(
-            walls, [StageBody(**body) for body in header["bodies"]], arrays["bounds"], header["top_speed"],
+            walls, [CloudStyle(**body) for body in header["bodies"]], arrays["bounds"], header["top_speed"],
             _view(header["camera"]), None if lights is None else tuple(_light(light) for light in lights),
             None if look is None else Look(**look), skins,
         )  # fmt: skip

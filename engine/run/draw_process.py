@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pliant.core import backend
+from pliant.core.data import Snapshot
 from pliant.core.processes import ignore_interrupts, start_apart
 from pliant.errors import PliantError
-from pliant.io.data import Snapshot
 from pliant.render.look import Look
-from pliant.render.render_scene import Stage
+from pliant.render.render_scene import RenderScene
 from pliant.render.renderer import Renderer
 from pliant.run.frames import frame_file
 from pliant.skin.skins import without_skins
@@ -42,7 +42,7 @@ def cores() -> int:
 class Job:
     """What a worker needs to know."""
 
-    stage: Stage
+    stage: RenderScene
     snapshots: Loader | None  # None if snapshots are sent instead of their indices
     folder: Path
     look: Look
@@ -111,7 +111,7 @@ class Painter:
     One that dies is replaced once for a frame, so that a stray signal costs nothing.
     """
 
-    def __init__(self, stage: Stage, folder: Path, look: Look, size: tuple[int, int]):
+    def __init__(self, stage: RenderScene, folder: Path, look: Look, size: tuple[int, int]):
         self._job = Job(stage, None, folder.absolute(), look, size, cores())
         self._worker: Worker | None = Worker(self._job)  # at once: it takes seconds to start
 

@@ -13,7 +13,7 @@ from typing import Any
 from pliant.errors import PliantError
 from pliant.render.compose import settled
 from pliant.render.look import Look
-from pliant.render.render_scene import Stage
+from pliant.render.render_scene import RenderScene
 from pliant.render.vulkan import available
 from pliant.run import draw_process
 from pliant.run.draw_process import Job, Loader, Worker, cores, picture_file
@@ -24,7 +24,7 @@ LARGEST = 16384  # side of a picture [pixels]: what Vulkan drivers offer
 
 
 def draw_frames(
-    stage: Stage,
+    stage: RenderScene,
     snapshots: Loader,
     indices: Iterable[int],
     folder: str | os.PathLike,
@@ -74,7 +74,7 @@ def draw_frames(
     return files
 
 
-def settle(stage: Stage, snapshots: Loader, indices: Sequence[int], look: Look) -> Look:
+def settle(stage: RenderScene, snapshots: Loader, indices: Sequence[int], look: Look) -> Look:
     """The look with a colour range that is good for all the frames, found from a few of them."""
     step = max(1, -(-len(indices) // RANGE_FRAMES))
     return settled(stage, (snapshots(k) for k in indices[::step]), look)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pliant.core.data import Snapshot
 from pliant.errors import PliantError
-from pliant.io.data import Snapshot
 from pliant.io.usd import write_usd
 from pliant.io.usd_types import missing_usd
 from pliant.render.fluid_surface import reconstruct
-from pliant.render.render_scene import Stage
+from pliant.render.render_scene import RenderScene
 from pliant.run.folder import RunFolder
 from pliant.run.frames import MESH_FORMATS, PARTICLE_FORMATS, Series, write_frame
 
@@ -59,8 +59,8 @@ def check_target(run: RunFolder, formats: tuple[str, ...], out: Path) -> None:
         raise PliantError(f"no USD file can be written: {missing}")
 
 
-def write_all(snapshots: Iterable[Snapshot], out: Path, formats: tuple[str, ...], stage: Stage, whole: Path, fps: float,
-              tell: Callable[[int], None]) -> list[Path]:  # fmt: skip
+def write_all(snapshots: Iterable[Snapshot], out: Path, formats: tuple[str, ...], stage: RenderScene, whole: Path,
+              fps: float, tell: Callable[[int], None]) -> list[Path]:  # fmt: skip
     """Writes snapshots into the folder `out` and, if that is among the formats, all into the one USD file `whole`;
     returns what to open."""
     each, series = tuple(name for name in formats if name != "usd"), Series()

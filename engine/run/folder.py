@@ -24,12 +24,12 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
+from pliant.core.data import Snapshot
 from pliant.errors import PliantError
 from pliant.io import read_cloud
-from pliant.io.data import Snapshot
 from pliant.io.files import atomic_write
 from pliant.io.plain import as_json
-from pliant.render.render_scene import Stage
+from pliant.render.render_scene import RenderScene
 from pliant.run.frames import FORMATS, PARTICLE_FORMATS, frame_file
 from pliant.sim import checkpoint
 from pliant.sim.checkpoint import Checkpoint
@@ -41,6 +41,12 @@ KEYS: dict[str, Any] = {"scene": str, "given": str, "settings": list, "seconds":
 CHECKPOINT = re.compile(r"frame_(\d+)_step_(\d+)\.npz")
 TORN = re.compile(r"\..+\.\d+\.part(\.mp4)?")  # half-written files, by the number of the process that wrote them
 KEPT = 2  # checkpoints: the last one, and the one before in case that one is damaged
+
+
+def cloud_names(record: dict[str, Any]) -> tuple[str, ...]:
+    """The names under which a run's frames hold particles, grains and whatever else has points. (Records of the last
+    release call what is not particles "grains".)"""
+    return (*record["particles"], *record.get("others", record.get("grains", ())))
 
 
 class RunFolder:
@@ -74,9 +80,9 @@ class RunFolder:
             raise PliantError(f"{self.record_file} is not whole: some of its frames lack their number or time")
         return record
 
-    def stage(self) -> Stage:
+    def stage(self) -> RenderScene:
         """What all frames share."""
-        return Stage.load(self.stage_file)
+        return RenderScene.load(self.stage_file)
 
     def snapshot(self, index: int, record: dict[str, Any] | None = None) -> Snapshot:
         """One frame, from whichever of its files can be read."""
@@ -88,7 +94,7 @@ class RunFolder:
         if not formats:
             raise PliantError(f"{self.path} holds no particles, only {', '.join(record['formats'])}; run it again with "
                               f"--format {PARTICLE_FORMATS[0]}")  # fmt: skip
-        bodies = (*record["particles"], *record.get("grains", ()))
+        bodies = cloud_names(record)
         clouds = {body: read_cloud(self.frames / frame_file(body, index, formats[0])) for body in bodies}
         poses = {name: np.array(pose) for name, pose in entry.get("poses", {}).items()}
         return Snapshot(index, entry["time"], clouds, poses)
@@ -162,7 +168,7 @@ class RunFolder:
         top: list[str] = []
         with contextlib.suppress(PliantError):
             record = self.record()
-            names = [*names, *record["particles"], *record.get("grains", ()), *record.get("walls", ())]
+            names = [*names, *cloud_names(record), *record.get("walls", ())]
             top = [self.video.name, f"{record['scene']}.usdc", "inspect.png", "sheet.png"]
         bodies, endings = "|".join(map(re.escape, names)), "|".join(FORMATS)
         ours = re.compile(rf"frame_\d{{4,}}\.png|({bodies})(_skin)?(_\d{{4,}})?\.({endings})|particles\.pvd")

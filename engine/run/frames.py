@@ -1,21 +1,21 @@
 """Frames of a run: what a moment looks like, as arrays, as files for other programs, and as a picture."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from pliant.core.data import Snapshot, TriMesh
 from pliant.errors import PliantError, unknown_name
 from pliant.io import write_cloud, write_mesh, write_pvd
-from pliant.io.arrays import KNOWN_UNITS
-from pliant.io.data import GRAINS, Cloud, Snapshot, TriMesh
 from pliant.io.usd import write_usd
 from pliant.render import Look, Renderer
-from pliant.render.render_scene import Stage
-from pliant.skin.skins import SkinSource, skin_sources, skinned
-from pliant.solvers.granular.grains import GrainBody
+from pliant.render.render_scene import RenderScene
+from pliant.sim.snapshot import take
+from pliant.skin.skins import SkinSource, skin_sources
+
+if TYPE_CHECKING:
+    from pliant.sim.simulation import Simulation
 
 PARTICLE_FORMATS = ("vtu", "npz", "ply", "bgeo")  # one file for each body and frame; the first is read back first
 MESH_FORMATS = ("obj", "stl", "ply")  # walls and other surfaces: once, or for each frame if they move
@@ -27,35 +27,13 @@ SERIES = "particles.pvd"
 class Frame:
     """One moment of a simulation, yielded by `sim.frames`; valid until the simulation moves on."""
 
-    def __init__(self, sim: Any, index: int):
+    def __init__(self, sim: "Simulation", index: int):
         self.sim, self.index, self.time = sim, index, sim.time
 
     def snapshot(self, skins: bool = True) -> Snapshot:
         """A copy of the moment as plain arrays, particles in the order in which they were made, and (`skins`) elastic
         bodies as meshes as well."""
-        sim, p = self.sim, self.sim.world.particles
-        names = ("x", "v", "m", "V", "density", "wall_density", "p", "id")
-        x, v, m, V, density, wall_density, pressure, ids = (p.numpy(name) for name in names)
-        fields = {"velocity": v, "density": (density + wall_density) * m / V, "pressure": pressure, "mass": m}
-        place = np.empty_like(ids)
-        place[ids] = np.arange(p.n, dtype=ids.dtype)
-        clouds = {}
-        for body, (first, last) in sim._ranges.items():
-            own = place[first:last]
-            own_id = {"id": np.arange(last - first, dtype=np.int32)}
-            clouds[body] = Cloud(x[own], {name: values[own] for name, values in fields.items()} | own_id, KNOWN_UNITS)
-        if sim.grains is not None:
-            clouds |= {sim.world.names[body.number] + GRAINS: cloud for body, cloud in self._grains()}
-        poses = {wall.name: wall.pose() for wall in sim.world.walls.walls if wall.moved}
-        snapshot = Snapshot(self.index, self.time, clouds, poses)
-        return skinned(sim.canvas.skins, snapshot) if skins else snapshot
-
-    def _grains(self) -> Iterator[tuple[GrainBody, Cloud]]:
-        grains = self.sim.grains
-        x, v = grains.x.to_numpy(), grains.v.to_numpy()
-        for body in grains.bodies:
-            own, ids = slice(body.first, body.last), np.arange(body.last - body.first, dtype=np.int32)
-            yield body, Cloud(x[own].copy(), {"velocity": v[own].copy(), "id": ids}, KNOWN_UNITS)
+        return take(self.sim, self.index, skins=skins)
 
     def write(self, folder: str | Path, formats: Any = USUAL, width: int = 1280, height: int = 720) -> None:
         """Writes the frame into `folder`, in any of `FORMATS`.
@@ -81,10 +59,10 @@ class Frame:
 class Canvas:
     """What a simulation keeps from one frame to the next."""
 
-    def __init__(self, sim: Any):
+    def __init__(self, sim: "Simulation"):
         self._sim = sim
         self.series: dict[Path, Series] = {}  # what each folder holds already
-        self._stage: Stage | None = None
+        self._stage: RenderScene | None = None
         self._renderer: Renderer | None = None
         self._skins: dict[str, SkinSource] | None = None
 
@@ -96,14 +74,14 @@ class Canvas:
         return self._skins
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> RenderScene:
         """The scene as it was when it was first asked for: it frames all pictures."""
         if self._stage is None:
-            self._stage = Stage.of(self._sim)
+            self._stage = RenderScene.of(self._sim)
         return self._stage
 
     @stage.setter
-    def stage(self, stage: Stage) -> None:
+    def stage(self, stage: RenderScene) -> None:
         stage.skins = stage.skins or self.skins  # a file of an earlier version has none
         self._stage = stage
 
@@ -142,7 +120,7 @@ class Series:
     at_rest: set[str] = field(default_factory=set)
 
 
-def write_frame(folder: Path, snapshot: Snapshot, formats: tuple[str, ...], stage: Stage, series: Series) -> None:
+def write_frame(folder: Path, snapshot: Snapshot, formats: tuple[str, ...], stage: RenderScene, series: Series) -> None:
     """One frame in those of `formats` that have files for each frame, but for pictures."""
     for ending in PARTICLE_FORMATS:
         if ending in formats:

@@ -90,7 +90,7 @@ def frame_record(frame: Frame, stats: Stats) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def dice() -> dict[str, Any]:
+def rng_state() -> dict[str, Any]:
     """Where the random numbers of `random` and of NumPy are, which scenes may draw while they run."""
     kind, state, gauss = random.getstate()
     numpy = np.random.get_state(legacy=False)

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from pliant.core.console import console
+from pliant.core.data import Snapshot
 from pliant.errors import PliantError, SimulationError
-from pliant.io.data import GRAINS, Snapshot
 from pliant.io.usd_types import missing_usd
 from pliant.render import Look, available
-from pliant.render.render_scene import Stage
+from pliant.render.render_scene import RenderScene
 from pliant.run.draw_process import Painter
 from pliant.run.export import export_usd
-from pliant.run.folder import KEPT, RunFolder
+from pliant.run.folder import KEPT, RunFolder, cloud_names
 from pliant.run.frames import MESH_FORMATS, PARTICLE_FORMATS, SERIES, Frame, Series, frame_file, write_frame
 from pliant.run.pictures import draw_run, film
-from pliant.run.plan import Plan, dice, first_record, frame_record, restore_dice
+from pliant.run.plan import Plan, first_record, frame_record, restore_dice, rng_state
 from pliant.run.progress import Teller, Wish, interruptible, stage_table
 from pliant.run.writer import Writer
 from pliant.scene.serialisation import describe
@@ -57,7 +57,7 @@ class Run:
         self.seconds: dict[str, float] = {}  # by stage, summed over all steps but the first of the process
         self.timed_steps = 0
         self.sim: Any = None
-        self.stage: Stage
+        self.stage: RenderScene
         self.writer: Writer
         self.painter: Painter | None = None
         self.late = False  # pictures wait for the end, because the range of their colours is found from all frames
@@ -107,19 +107,19 @@ class Run:
             self.sim = Simulation(saved.live_scene(plan.scene), saved=saved)
             if self.before.get("source_sha256") != self.record["source_sha256"]:
                 self.tell.say(f"{plan.given} has changed since the run began; it goes on with what is there now.")
-        counts = {filling.body.name: len(filling.x) for filling in self.sim.fillings}
-        bodies = self.sim.grains.bodies if self.sim.grains else []
-        grains = {self.sim.world.names[body.number] + GRAINS: body.last - body.first for body in bodies}
+        stores, particles = self.sim.world.stores.values(), self.sim.world.particles
+        counts = particles.counts()
+        others = {name: n for store in stores if store is not particles for name, n in store.counts().items()}
         walls = [wall.name for wall in self.sim.world.walls.walls]
-        self.record |= {"particles": counts, "grains": grains, "walls": walls, "formats": list(self.formats),
+        self.record |= {"particles": counts, "others": others, "walls": walls, "formats": list(self.formats),
                         "status": "running", "notes": list(self.sim.notes),
                         "particle_radius": plan.scene.settings.particle_radius,
                         "tolerance": getattr(plan.scene.settings.pressure, "max_density_error", None)}  # fmt: skip
-        self._check_disk(sum(counts.values()) + sum(grains.values()))
+        self._check_disk(sum(counts.values()) + sum(others.values()))
         if saved is None:
             if self.folder.record_file.exists():
                 self.tell.say(f"The earlier run in {plan.folder} is replaced.")
-            self.folder.clear([*counts, *grains, *walls])
+            self.folder.clear([*counts, *others, *walls])
             self.stage = self.sim.canvas.stage
             self.stage.save(self.folder.stage_file)
         else:
@@ -129,7 +129,7 @@ class Run:
         self._announce(sum(counts.values()))
         self.folder.write_record(self.record)
         if saved is not None:
-            restore_dice(saved.state["more"]["dice"])  # last: motions may draw while the simulation is made
+            restore_dice(saved.state["more"]["rng_state"])  # last: motions may draw while the simulation is made
         return False
 
     def _lacks(self) -> bool:
@@ -157,14 +157,14 @@ class Run:
         self.before = old
         self.record |= {key: old[key] for key in ("started", "versions") if key in old}
         self.record["frames"] = old["frames"][: frame + 1]
-        self.record["resumed"] = [*old.get("resumed", []), {"frame": frame, "step": saved.state["step"]}]
+        self.record["resumed"] = [*old.get("resumed", []), {"frame": frame, "step": saved.state["clock"]["step"]}]
         self.series.entries = [(entry["time"], frame_file(body, entry["frame"], "vtu"), body)
                                for entry in self.record["frames"]
-                               for body in (*old["particles"], *old.get("grains", ()))]  # fmt: skip
+                               for body in cloud_names(old)]  # fmt: skip
         self.first, self.last = frame + 1, frame
         return saved
 
-    def _kept_stage(self) -> Stage:
+    def _kept_stage(self) -> RenderScene:
         try:
             return self.folder.stage()
         except PliantError as error:
@@ -201,8 +201,7 @@ class Run:
         width, height = self.plan.size
         frame = sum(BYTES.get(name, 0) for name in self.formats) * particles
         frame += BYTES_PER_PIXEL * width * height * ("png" in self.formats)
-        p = self.sim.world.particles
-        state = sum(p.numpy(name).nbytes for name in p.saved) + 24 * (self.sim.grains.n if self.sim.grains else 0)
+        state = sum(array.nbytes for store in self.sim.world.stores.values() for array in store.save().values())
         needed, free = frame * (self.plan.frames + 1 - self.first) + state * (KEPT + 1), self.folder.free_bytes()
         self.record["disk_estimate_bytes"] = int(needed)
         if needed > free:
@@ -277,7 +276,7 @@ class Run:
     def _after_step(self, first_step: int) -> bool:
         if self.sim.step_count > first_step:  # the first step loads or compiles the kernels
             self.timed_steps += 1
-            for stage, seconds in self.sim._step.seconds.items():
+            for stage, seconds in self.sim.seconds.items():
                 self._spend(stage, seconds)
         self.writer.check()
         self.tell.advance(self.sim.time * self.plan.fps)
@@ -335,7 +334,7 @@ class Run:
         """Hands in a checkpoint, after the record of the frames that it stands for."""
         self._keep_record()
         start = time.perf_counter()
-        save = checkpoint.capture(self.sim, {"dice": dice()})
+        save = checkpoint.capture(self.sim, {"rng_state": rng_state()})
         frame, step = self.last, self.sim.step_count
         self._last_checkpoint = time.perf_counter()
         self._spend("checkpoints", self._last_checkpoint - start)

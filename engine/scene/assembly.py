@@ -1,6 +1,5 @@
 """From a checked scene to arrays: samples bodies, carves overlaps, builds walls."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from pliant.boundary.volume_map import VolumeMap
 from pliant.boundary.walls import Wall
 from pliant.core.console import console
 from pliant.core.smoothing import Smoothing
+from pliant.core.world import BodySamples, wall_distance
 from pliant.errors import PliantError, SceneError
 from pliant.geometry import Box, Moved, Plane, Shape, sample
 from pliant.scene.scene import Body, Scene
@@ -18,27 +18,16 @@ WALL_GAP = 0.35  # in spacings: a particle closer than this to a wall at the sta
 BODY_GAP = 0.7  # in spacings: the same for particles of two bodies
 
 
-@dataclasses.dataclass
-class Filling:
-    """The particles of one body at the start."""
-
-    body: Body
-    x: np.ndarray
-    volume_each: float
-
-
-def wall_distance(body: Body, points: np.ndarray) -> np.ndarray:
-    """Distance to the surface of a boundary body, negative inside its solid."""
-    phi = body.shape.signed_distance(points)
-    return -phi if body.material.inside_out else phi
-
-
-def fill_bodies(scene: Scene, notes: list[str]) -> list[Filling]:
-    """Samples all bodies. What overlaps a wall or an earlier body is left out, and said so."""
-    walls = [body for body in scene.bodies if not body.material.sampled]
-    fillings: list[Filling] = []
+def fill_bodies(scene: Scene, notes: list[str]) -> list[BodySamples]:
+    """Samples all bodies. Particles that overlap a wall or an earlier body are left out, and said so; points of other
+    stores may lie anywhere."""
+    walls = [body for body in scene.bodies if body.material.is_wall]
+    samples: list[BodySamples] = []
     problems = []
-    for body in (body for body in scene.bodies if body.material.sampled):
+    for body in scene.bodies:
+        if body.material.is_wall:
+            samples.append(samples_of(scene, body, np.zeros((0, 3)), 0.0))
+            continue
         size = {"particles": body.particles} if body.particles else {"spacing": scene.spacing_of(body)}
         try:
             shape, method, confined = _to_fill(body, walls, scene.spacing, notes)
@@ -47,22 +36,35 @@ def fill_bodies(scene: Scene, notes: list[str]) -> list[Filling]:
         except PliantError as error:  # it is smaller than a particle
             problems.append(f"{body.name}: {error}")
             continue
-        x, volume, whole = found.x, found.volume_each, len(found.x)
-        others: list[Body | Filling] = [*([] if confined else walls), *fillings]
-        carvers: list[Body] = []
-        for other in others:
-            clear = _clear_of(other, x, scene.spacing)
-            if not clear.all():
-                carvers.append(other.body if isinstance(other, Filling) else other)
-                notes.append(f"{body.name}: {len(x) - clear.sum():,} of {whole:,} particles overlap "
-                             f"{carvers[-1].name} and were left out.")  # fmt: skip
-            x = x[clear]
-        if not len(x):
-            problems.append(f"{body.name}: {_swallowed(carvers)}; move it or leave it out")
-        fillings.append(Filling(body, x, volume))
+        x = found.x
+        if body.material.has_particles:
+            before = [other for other in samples if other.material.has_particles]
+            x, problem = _clear(body, x, [] if confined else walls, before, scene.spacing, notes)
+            problems += problem
+        samples.append(samples_of(scene, body, x, found.volume_each))
     if problems:
         raise SceneError(problems)
-    return fillings
+    return samples
+
+
+def samples_of(scene: Scene, body: Body, x: np.ndarray, volume_each: float) -> BodySamples:
+    """A body of the scene, filled with these points."""
+    return BodySamples(body.name, body.shape, body.material, x, volume_each, scene.spacing_of(body),
+                       np.asarray(body.velocity, dtype=float), body.colors)  # fmt: skip
+
+
+def _clear(body: Body, x: np.ndarray, walls: list[Body], before: list[BodySamples], spacing: float,
+           notes: list[str]) -> tuple[np.ndarray, list[str]]:  # fmt: skip
+    """The points that keep their distance from walls and from the bodies before; and what is wrong if none do."""
+    whole, carvers = len(x), []
+    for other in (*walls, *before):
+        clear = _clear_of(other, x, spacing)
+        if not clear.all():
+            carvers.append(other)
+            notes.append(f"{body.name}: {len(x) - clear.sum():,} of {whole:,} particles overlap {other.name} and were "
+                         "left out.")  # fmt: skip
+        x = x[clear]
+    return x, [] if len(x) else [f"{body.name}: {_swallowed(carvers)}; move it or leave it out"]
 
 
 def _to_fill(body: Body, walls: list[Body], spacing: float, notes: list[str]) -> tuple[Shape, str, bool]:
@@ -70,7 +72,7 @@ def _to_fill(body: Body, walls: list[Body], spacing: float, notes: list[str]) ->
 
     A lattice that a round wall cuts leaves a gap of up to a spacing. So what flows is fitted to what the walls leave of
     its shape, if one of these is round or if that is wanted."""
-    if not body.material.flows:
+    if not body.material.fluid_like:
         return body.shape, body.sampling or "fitted", False
     wanted = body.sampling or ("fitted" if any(map(_is_round, walls)) else "regular")
     if wanted != "fitted":
@@ -100,17 +102,17 @@ def _telling(status: Any, name: str) -> Any:
     )
 
 
-def _clear_of(other: Body | Filling, x: np.ndarray, spacing: float) -> np.ndarray:
+def _clear_of(other: Body | BodySamples, x: np.ndarray, spacing: float) -> np.ndarray:
     """Which points keep their distance from a wall or from the particles of a body."""
-    if isinstance(other, Filling):
+    if isinstance(other, BodySamples):
         return cKDTree(other.x).query(x, distance_upper_bound=BODY_GAP * spacing)[0] > BODY_GAP * spacing
     return wall_distance(other, x) > WALL_GAP * spacing
 
 
-def _swallowed(carvers: list[Body]) -> str:
+def _swallowed(carvers: list[Body | BodySamples]) -> str:
     if len(carvers) > 1:
         return f"all of it overlaps {' and '.join(body.name for body in carvers)}"
-    container = not carvers[0].material.sampled and carvers[0].material.inside_out
+    container = carvers[0].material.is_wall and carvers[0].material.inside_out
     return f"it lies wholly {'outside' if container else 'inside'} {carvers[0].name}"
 
 
@@ -121,15 +123,15 @@ def fixed_mask(body: Body, x: np.ndarray) -> np.ndarray:
     return marked(body.name, body.fixed, x)
 
 
-def marked(name: str, given: Any, x: np.ndarray) -> np.ndarray:
+def marked(name: str, given: Any, x: np.ndarray, doing: str = "fix") -> np.ndarray:
     """Which particles at x are meant by a function of their positions, an array, or True for all."""
     try:
         mask = np.asarray(given(x) if callable(given) else given)
     except Exception as error:  # the user's own function: whatever it raises is reported
-        raise SceneError([f"{name}: the function given to fix fails: {error}"]) from error
+        raise SceneError([f"{name}: the function given to {doing} fails: {error}"]) from error
     if mask.dtype != bool or mask.shape not in ((), (len(x),)):
         got = repr(mask.item()) if mask.shape == () else f"an array of {mask.dtype} of shape {mask.shape}"
-        raise SceneError([f"{name}: fix needs True or False for each of its {len(x):,} particles, got {got}"])
+        raise SceneError([f"{name}: {doing} needs True or False for each of its {len(x):,} particles, got {got}"])
     return np.full(len(x), mask) if mask.shape == () else np.ascontiguousarray(mask)
 
 

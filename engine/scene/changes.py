@@ -7,7 +7,7 @@ changed is kept: the walls' maps, rest poses, and the factors of bodies that hav
 """
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,26 +16,29 @@ from pliant.scene.scene import Body, Scene
 from pliant.sim import checkpoint
 from pliant.sim.checkpoint import Checkpoint
 
+if TYPE_CHECKING:
+    from pliant.sim.simulation import Simulation
+
 LASTING = ("particle_radius", "smoothing", "periodic", "inside_out", "grains")  # they say where particles are
 
 
-def apply(sim: Any, body: Body | str | None, values: dict[str, Any]) -> None:
+def apply(sim: "Simulation", body: Body | str | None, values: dict[str, Any]) -> None:
     """See `Simulation.change`."""
     owner = sim.scene if body is None else _find(sim, body)
     part = "settings" if body is None else "material"
     old = getattr(owner, part)
     new = _changed(old, values, "Scene" if body is None else f"{owner.name}: {type(old).__name__}")
-    held = checkpoint.hold(sim)
+    held = checkpoint.capture_state(sim)
     setattr(owner, part, new)
     try:
-        sim.rebuild(weighed(held, sim.scene))
+        sim.rebuild(with_masses(held, sim.scene))
     except PliantError:
         setattr(owner, part, old)
-        sim.rebuild(weighed(held, sim.scene))
+        sim.rebuild(with_masses(held, sim.scene))
         raise
 
 
-def _find(sim: Any, body: Body | str) -> Body:
+def _find(sim: "Simulation", body: Body | str) -> Body:
     name = body.name if isinstance(body, Body) else str(body)
     for one in sim.scene.bodies:
         if one.name == name:
@@ -56,13 +59,13 @@ def _changed(old: Any, values: dict[str, Any], title: str) -> Any:
     return new
 
 
-def weighed(held: Checkpoint, scene: Scene) -> Checkpoint:
+def with_masses(held: Checkpoint, scene: Scene) -> Checkpoint:
     """The state with the masses that particles have by the densities of their materials now."""
-    materials = [body.material for body in scene.bodies if body.material.sampled]
-    density = np.array([material.density for material in materials])[held.particles("body")]
-    free = held.particles("mobility") > 0
+    materials = [body.material for body in scene.bodies if body.material.has_particles]
+    density = np.array([material.density for material in materials])[held.particles("material")]
+    free = held.particles("inverse_density") > 0
     arrays = held.arrays | {
         "particles/m": (held.particles("V") * density).astype(np.float32),
-        "particles/mobility": np.where(free, 1.0 / density, 0.0).astype(np.float32),
+        "particles/inverse_density": np.where(free, 1.0 / density, 0.0).astype(np.float32),
     }
     return dataclasses.replace(held, arrays=arrays)

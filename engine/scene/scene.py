@@ -13,7 +13,7 @@ from pliant.core.options import Options, param, positive
 from pliant.core.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT
 from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
 from pliant.geometry import METHODS, Shape, estimate_count
-from pliant.materials import Air, Elastic, Material
+from pliant.materials import Air, Material
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.render.colors import COLOR_MAPS
 from pliant.solvers.elasticity import ElasticityOptions, Split
@@ -139,7 +139,7 @@ class Body:
     @property
     def spacing_by_count(self) -> float | None:
         """Distance of so many particles at rest [m], if the mesh is sound and to be filled."""
-        if self.particles is None or self.shape.problems() or not getattr(self.material, "sampled", False):
+        if self.particles is None or self.shape.problems() or not getattr(self.material, "has_particles", False):
             return None
         return float((self.shape.volume() / self.particles) ** (1 / 3))
 
@@ -156,9 +156,9 @@ class Body:
             shown = self.shown.problems()
             if not shown and not np.isfinite(self.shown.bounds()).all():
                 shown = [f"what is shown must be finite, got {type(self.shown).__name__}"]
-            if not material and self.material.sampled and not isinstance(self.material, Elastic):
+            if not material and not self.material.is_wall and not self.material.elastic:
                 shown.append("shown belongs to walls and elastic bodies; other particles are shown as these")
-            elif not shown and not shape and not material and self.material.sampled and _apart(self.shape, self.shown):
+            elif not (shown or shape or material or self.material.is_wall) and _apart(self.shape, self.shown):
                 shown.append("what is shown of an elastic body must lie where the body is, not apart from it")
             found += shown
         elif self.shown is not None:
@@ -169,9 +169,9 @@ class Body:
             found.append(f"pivot must be three finite numbers or None, got {self.pivot!r}")
         if self.motion is not None:
             found += self._motion_problems()
-        if not material and not self.material.sampled and (self.sampling or self.particles):
+        if not material and self.material.is_wall and (self.sampling or self.particles):
             found.append("a wall has no particles; leave out their number and sampling")
-        if not shape and not material and self.material.sampled and not np.isfinite(self.shape.bounds()).all():
+        if not shape and not material and not self.material.is_wall and not np.isfinite(self.shape.bounds()).all():
             found.append(f"{type(self.shape).__name__} is infinite and cannot be filled with particles; use it as a "
                          "pl.Boundary, or cut a block out of it with & pl.Box(...)")  # fmt: skip
         return [f"{self.name}: {sentence}" for sentence in found]
@@ -257,6 +257,10 @@ class Scene:
         self.bodies.append(body)
         return body
 
+    def body(self, name: str) -> Body:
+        """The body of this name."""
+        return next(body for body in self.bodies if body.name == name)
+
     def on_step(self, callback: Callable[[Any], Any]) -> None:
         """Calls `callback(sim)` after every step; if it returns False, `run` and `frames` end there."""
         self.callbacks.append(callback)
@@ -276,7 +280,7 @@ class Scene:
         found += self._name_problems()
         found += [f"on_step needs a function of the simulation, got {c!r}" for c in self.callbacks if not callable(c)]
         found += self._picture_problems()
-        if all(isinstance(body.material, Material) and not body.material.sampled for body in self.bodies):
+        if all(isinstance(body.material, Material) and not body.material.has_particles for body in self.bodies):
             found.append("the scene has no particles; add a body such as scene.add(pl.Box(...), pl.Fluid())")
         return found or self._wind_problems() + self._size_problems()
 
@@ -303,7 +307,7 @@ class Scene:
                 r = 0.5 * by_count
             if r is None or r == coarsest:
                 continue
-            if not isinstance(body.material, Elastic):
+            if not getattr(body.material, "elastic", False):
                 found.append(f"{body.name}: only elastic bodies may have a particle_radius of their own")
             elif not isinstance(r, (int, float)) or isinstance(r, bool) or not 0.5 * coarsest <= r <= coarsest:
                 of = f"that of {body.particles:,} particles" if by_count else "particle_radius"
@@ -323,7 +327,7 @@ class Scene:
         air = self.settings.air
         if air is None or not callable(air.velocity):
             return []
-        middles = [body.shape.bounds().mean(axis=0) for body in self.bodies if body.material.sampled]
+        middles = [body.shape.bounds().mean(axis=0) for body in self.bodies if body.material.has_particles]
         try:
             air.blowing(np.array(middles), 0.0)
         except SimulationError as error:
@@ -348,7 +352,7 @@ class Scene:
 
     def _size_problems(self) -> list[str]:
         found, farthest = [], FARTHEST * self.spacing
-        sampled = [body for body in self.bodies if body.material.sampled]
+        sampled = [body for body in self.bodies if body.material.has_particles]
         for body in sampled:
             far = float(np.abs(body.shape.bounds()).max())
             if far > farthest:
@@ -370,9 +374,9 @@ class Scene:
         total, block = 0.0, 4 * spacing
         for body in self.bodies:
             a, b, c = np.ptp(body.shape.bounds(), axis=0) / block + 1
-            if body.material.sampled:
-                each = BYTES_PER_PARTICLE + BYTES_PER_ELASTIC * isinstance(body.material, Elastic)
-                each += BYTES_PER_STANDING * body.material.stands
+            if body.material.has_particles:
+                each = BYTES_PER_PARTICLE + BYTES_PER_ELASTIC * body.material.elastic
+                each += BYTES_PER_STANDING * body.material.has_yield_stress
                 each += BYTES_PER_GRAIN * getattr(body.material, "grains", 0)
                 total += each * _count(body, spacing * self.spacing_of(body) / self.spacing)
             elif np.isfinite(a):

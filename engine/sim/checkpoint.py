@@ -1,7 +1,7 @@
 """The whole state of a simulation in one file: a run that is saved, loaded and continued equals one that never paused.
 
-The file is an .npz without pickles: arrays, and a JSON header with the format's version, a checksum over everything
-else, the scene as plain data (`description`), and the numbers of the clock, the walls and the last solves.
+The file is an .npz without pickles: the arrays of all stores, and a JSON header with the format's version, a checksum
+over everything else, the scene as plain data (`serialisation`), the numbers of the clock, and what stages remember.
 """
 
 import contextlib
@@ -12,23 +12,24 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pliant.core.particles import KINDS
+from pliant.core.world import BodySamples
 from pliant.errors import PliantError, SceneError
 from pliant.io.files import atomic_write, checked_path
 from pliant.scene import serialisation
-from pliant.scene.assembly import Filling
-from pliant.scene.scene import Scene
-from pliant.solvers.pressure.base import Outcome
+from pliant.scene.assembly import samples_of
+from pliant.scene.scene import Body, Scene
+from pliant.solvers.stage import SolveResult
 
-FORMAT, VERSION = "pliant checkpoint", 1
+if TYPE_CHECKING:
+    from pliant.sim.simulation import Simulation
+
+FORMAT, VERSION = "pliant checkpoint", 2
 HEADER = "header"
 ZIP_MAGIC = b"PK\x03\x04"
-WALL = ("shift", "rotation", "velocity", "spin")
-GRAINS = ("x", "v")
 
 
 @dataclasses.dataclass
@@ -56,8 +57,8 @@ class Checkpoint:
                 raise PliantError(f"{self.path} cannot hold {lost}, for no file holds functions; make the scene again "
                                   "as it was and pass it: pl.load(path, scene=scene)")  # fmt: skip
             scene = serialisation.rebuild(self.scene, self.arrays)
-            for body, mobility in self._parts(scene, "mobility"):
-                body.fixed = mobility == 0 if (mobility == 0).any() else None
+            for body, fixed in self._fixed(scene):
+                body.fixed = fixed if fixed.any() else None
             return scene
         problems = given.problems()
         if problems:
@@ -67,38 +68,41 @@ class Checkpoint:
             raise PliantError(f"{self.path} belongs to another scene: {'; '.join(changed)}")
         return given
 
-    def fillings(self, scene: Scene) -> list[Filling]:
-        """The bodies of particles, where they were when the state was saved."""
-        each = {body.name: self.state["bodies"][body.name]["volume_each"] for body, _ in self._parts(scene, "x")}
-        return [Filling(body, x, each[body.name]) for body, x in self._parts(scene, "x")]
+    def samples(self, scene: Scene) -> list[BodySamples]:
+        """The bodies of the scene as they are to be made again: without points, which the stores hold."""
+        each = self.state["volumes"]
+        return [samples_of(scene, body, np.zeros((0, 3)), each[body.name]) for body in scene.bodies]
 
-    def _parts(self, scene: Scene, name: str) -> Iterator[tuple[Any, np.ndarray]]:
-        """Each body of particles with its part of a field, in the order in which the particles were made."""
-        values = self.particles(name)[np.argsort(self.particles("id"))]
-        first = 0
-        for body in scene.bodies:
-            if body.material.sampled:
-                last = first + self.state["bodies"][body.name]["particles"]
-                yield body, values[first:last]
-                first = last
+    def store(self, name: str) -> dict[str, np.ndarray]:
+        """The arrays of one store."""
+        return {key.partition("/")[2]: array for key, array in self.arrays.items() if key.startswith(f"{name}/")}
+
+    def _fixed(self, scene: Scene) -> Iterator[tuple[Body, np.ndarray]]:
+        """Which particles of each body have a prescribed motion, in the order in which they were made."""
+        order = np.argsort(self.particles("id"))
+        fixed, body = self.particles("inverse_density")[order] == 0, self.particles("body")[order]
+        for number, one in enumerate(b for b in scene.bodies if b.material.has_particles):
+            yield one, fixed[body == number]
 
 
 # --- file -------------------------------------------------------------------------------------------
 
 
-def hold(sim: Any, more: dict[str, Any] | None = None) -> Checkpoint:
+def capture_state(sim: "Simulation", more: dict[str, Any] | None = None) -> Checkpoint:
     """A copy of the state now."""
     tree, arrays = serialisation.describe(sim.scene)
-    arrays |= {f"particles/{name}": sim.world.particles.numpy(name) for name in sim.world.particles.saved}
-    if sim.grains is not None:
-        arrays |= {f"grains/{name}": getattr(sim.grains, name).to_numpy() for name in GRAINS}
-    return Checkpoint("memory", _state(sim) | {"more": more or {}}, tree, arrays, fresh=True)
+    for store in sim.world.stores.values():
+        arrays |= {f"{store.name}/{name}": np.array(values) for name, values in store.save().items()}
+    stages = {stage.name: kept for stage in sim.stages if (kept := stage.save())}
+    results = {name: dataclasses.asdict(result) for name, result in sim.results.items()}
+    state = {"clock": sim.clock, "notes": sim.notes, "volumes": sim.volumes, "stages": stages, "results": results}
+    return Checkpoint("memory", state | {"more": more or {}}, tree, arrays, fresh=True)
 
 
-def capture(sim: Any, more: dict[str, Any] | None = None) -> Callable[[str | os.PathLike], None]:
+def capture(sim: "Simulation", more: dict[str, Any] | None = None) -> Callable[[str | os.PathLike], None]:
     """Copies the state now; the function returned writes it to a path, at any time and in any thread. `more` are plain
     values for whoever reads the file."""
-    held = hold(sim, more)
+    held = capture_state(sim, more)
 
     def save(path: str | os.PathLike) -> None:
         header = {"format": FORMAT, "version": VERSION, "state": held.state, "scene": held.scene}
@@ -132,6 +136,9 @@ def _check_header(header: Any, path: Path) -> None:
     if not isinstance(version, int) or version > VERSION:
         raise PliantError(f"{path} was saved by a newer Pliant: its format is {version!r}, this one reads up to "
                           f"{VERSION}; update Pliant")  # fmt: skip
+    if version < VERSION:
+        raise PliantError(f"{path} was saved by an older Pliant, in the format {version}, which this one does not "
+                          "read; go on with that version, or run the scene again")  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -166,53 +173,22 @@ def _checksum(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
 # --- state ------------------------------------------------------------------------------------------
 
 
-def _state(sim: Any) -> dict[str, Any]:
-    """The numbers of a simulation beside the particles."""
-    walls = {wall.name: {name: getattr(wall, name).tolist() for name in WALL} for wall in sim.world.walls.walls}
-    outcomes = {name: getattr(sim._step, name) for name in ("density", "divergence")}
-    last = sim.prescribed.last
-    return {
-        "time": sim.time, "step": sim.step_count, "dt": sim.dt, "free_dt": sim._free_dt,
-        "given_speed": sim._given_speed, "notes": sim.notes, "walls": walls,
-        "bodies": {f.body.name: {"particles": len(f.x), "volume_each": f.volume_each} for f in sim.fillings},
-        "pivots": sim.prescribed.pivots.tolist(), "led": last and [last[0], last[1].tolist()],
-        "outcomes": {name: o and dataclasses.asdict(o) for name, o in outcomes.items()}, "numbers": sim._step.numbers,
-    }  # fmt: skip
+def restore(saved: Checkpoint, sim: "Simulation") -> None:
+    """Puts the state back into a simulation that was made for it."""
+    try:
+        for store in sim.world.stores.values():
+            arrays = saved.store(store.name)
+            if arrays or not saved.fresh:
+                store.restore(arrays, partly=saved.fresh)
+    except PliantError as error:
+        raise PliantError(f"{saved.path} cannot be gone on from: {error}") from error
+    sim.notes[:] = saved.state["notes"]
 
 
-def fill(saved: Checkpoint, particles: Any) -> None:
-    """Puts the particles back, in the order they had."""
-    for name in particles.saved:
-        _, kind, shape = KINDS[particles.schema[name].kind]
-        array = saved.arrays.get(f"particles/{name}")
-        if array is None and saved.fresh:
-            continue
-        if array is None or array.dtype != kind or array.shape != (particles.n, *shape):
-            raise PliantError(f"{saved.path} does not hold the field {name!r} as this version of Pliant keeps it")
-        particles.set(name, array)
-
-
-def _restore_grains(saved: Checkpoint, grains: Any) -> None:
-    arrays = [saved.arrays.get(f"grains/{name}") for name in GRAINS]
-    if any(a is None or a.dtype != np.float32 or a.shape != (grains.n, 3) for a in arrays):
-        raise PliantError(f"{saved.path} does not hold the {grains.n:,} grains of its bodies")
-    grains.set(*arrays)
-
-
-def restore(saved: Checkpoint, sim: Any) -> None:
-    """Puts everything back beside the particles."""
-    if sim.grains is not None:
-        _restore_grains(saved, sim.grains)
-    state = saved.state
-    sim.world.time, sim.step_count, sim.dt, sim._free_dt = (state[k] for k in ("time", "step", "dt", "free_dt"))
-    sim.notes[:] = state["notes"]
-    for wall in sim.world.walls.walls:
-        for name in WALL:
-            setattr(wall, name, np.array(state["walls"][wall.name][name]))
-    sim.prescribed.pivots = np.array(state["pivots"])
-    sim.prescribed.last = state["led"] and (state["led"][0], np.array(state["led"][1]))
-    for name, outcome in state["outcomes"].items():
-        setattr(sim._step, name, outcome and Outcome(**outcome))
-    sim._step.numbers.update(state["numbers"])
-    sim.measure()
-    sim._given_speed = state["given_speed"]
+def restore_stages(saved: Checkpoint, sim: "Simulation") -> None:
+    """Lets the stages remember what they knew, and sets the clock."""
+    for stage in sim.stages:
+        if stage.name in saved.state["stages"]:
+            stage.restore(saved.state["stages"][stage.name])
+    sim.results = {name: SolveResult(**values) for name, values in saved.state["results"].items()}
+    sim.clock = saved.state["clock"]

@@ -1,5 +1,6 @@
 """A running scene: the clock, the frames and the guard. The physics is in `pliant.solvers`."""
 
+import dataclasses
 import hashlib
 import math
 import time
@@ -8,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import taichi as ti
 
 from pliant.boundary.volume_map import wall_profile
 from pliant.boundary.walls import FIELDS as WALL_FIELDS
@@ -19,22 +19,24 @@ from pliant.core.console import console
 from pliant.core.neighbors import Neighbors
 from pliant.core.particles import Particles
 from pliant.core.reduce import Extent
+from pliant.core.registry import load_plugins
 from pliant.core.smoothing import smoothing
-from pliant.core.world import World
+from pliant.core.store import Store
+from pliant.core.world import BodyGroup, BodySamples, World
 from pliant.errors import PliantError, SimulationError, unknown_name
 from pliant.run.frames import Canvas, Frame
 from pliant.scene import assembly, changes
-from pliant.scene.grain_sampling import make_grains
 from pliant.scene.scene import Body, Scene
 from pliant.sim import checkpoint
 from pliant.sim.checkpoint import Checkpoint
 from pliant.sim.stats import Stats
-from pliant.sim.views import BodyView, WallView
+from pliant.sim.views import BodyView, StoreView, WallView
 from pliant.solvers.elasticity.base import Elasticity
-from pliant.solvers.forces.force import wanted_forces
 from pliant.solvers.interaction.grab import take
 from pliant.solvers.interaction.grip import Grip
 from pliant.solvers.prescribed import Prescribed
+from pliant.solvers.pressure.base import PressureSolver
+from pliant.solvers.stage import SolveResult, Stage, wanted_stages
 from pliant.solvers.step import Step
 
 LEAST_FRAME_SHARE = 1e-6  # a rest of a frame shorter than this share of it counts as round-off
@@ -48,6 +50,7 @@ class Simulation:
 
     def __init__(self, scene: Scene, backend_name: str = "cpu", saved: Checkpoint | None = None):
         backend.start(backend_name)
+        load_plugins()
         self.scene = scene
         self.notes: list[str] = []
         self.step_count, self.dt = 0, 0.0
@@ -55,50 +58,98 @@ class Simulation:
         self.watchers: list[Callable[[Any], Any]] = []  # callbacks of whoever runs it, not part of the scene
         self.grips: list[Grip] = []  # of `grab`, until they are released
         self.canvas = Canvas(self)
-        self._given_speed = 0.0  # [m/s] that particles have from outside: see _speed_limit
+        self._given_speed = 0.0  # [m/s] that particles have from outside: see speed_limit
         self._free_dt = 0.0  # the last step that was not cut short to end on a frame
         w = smoothing(scene.settings.smoothing)
-        self.fillings = assembly.fill_bodies(scene, self.notes) if saved is None else saved.fillings(scene)
+        self.samples = assembly.fill_bodies(scene, self.notes) if saved is None else saved.samples(scene)
         for body in scene.bodies:
             self.notes += [f"{body.name}: {sentence}" for sentence in body.shape.warnings()]
-        walls = [assembly.build_wall(b, scene.spacing, w) for b in scene.bodies if not b.material.sampled]
+        walls = [assembly.build_wall(b, scene.spacing, w) for b in scene.bodies if b.material.is_wall]
         self._assemble(walls, saved, {})
 
-    def _assemble(self, walls: list[Wall], saved: Checkpoint | None, kept: dict[str, list]) -> None:
-        """Makes the particles and what moves them, at the start or as they were when the state was saved."""
+    # --- making it --------------------------------------------------------------------------------------
+
+    def _assemble(self, walls: list[Wall], saved: Checkpoint | None, cache: dict[str, list]) -> None:
+        """Makes the stores and what moves them, at the start or as they were when the state was saved."""
         scene, settings = self.scene, self.scene.settings
-        w = smoothing(settings.smoothing)
-        materials = tuple(filling.body.material for filling in self.fillings)
-        forces = wanted_forces(materials, settings)
-        fields = [*WALL_FIELDS, *settings.pressure.fields(materials), *(f for force in forces for f in force.fields)]
-        particles = Particles(sum(len(f.x) for f in self.fillings), fields)
-        self.world = World(
-            particles,
-            Neighbors(particles, w, scene.spacing, tuple(settings.periodic)),
-            Walls(particles, walls, scene.spacing, wall_profile(w), [m.roughness for m in materials]),
-            scene.spacing, np.asarray(settings.gravity, dtype=float), materials,
-            tuple(filling.body.name for filling in self.fillings),
-            tuple(scene.spacing_of(filling.body) for filling in self.fillings), kept=kept,
-        )  # fmt: skip
-        self._ranges = self._count()
+        materials = [body.material for body in scene.bodies]
+        self.samples = [dataclasses.replace(s, material=m) for s, m in zip(self.samples, materials, strict=True)]
+        kinds = wanted_stages(materials, settings)
+        self.world = self._make_world(walls, kinds, cache)
+        for kind in Store.kinds:
+            if not kind.built_in and kind.wanted(materials, settings):
+                self.world.stores[kind.name] = kind.build(self.world, self.samples)
         if saved is None:
-            self._fill(particles)
-            for force in forces:
-                force.fill(self.world)
-        else:
-            checkpoint.fill(saved, particles)
-        self.prescribed = Prescribed(self.world, [f.body.motion for f in self.fillings], self._pivots())
-        solids = [b for b in scene.bodies if not b.material.sampled]
-        self.grains = make_grains(self.world, self.fillings, solids, sown=saved is None)
-        self._step = Step(self.world, settings.pressure.solver(self.world), [f(self.world, settings) for f in forces],
-                          self.grains)  # fmt: skip
-        self.notes += [note for force in self._step.forces for note in force.notes]
-        self._extent = Extent()
-        self._good = particles.copies()
-        if saved is None:
-            self.measure()
+            self._fill(kinds)
         else:
             checkpoint.restore(saved, self)
+        self.prescribed = Prescribed(self.world, self._motions(), self._pivots())
+        self.pressure: PressureSolver = settings.pressure.solver(self.world)
+        self._step = Step(self.world, self.pressure, [self.prescribed, *(kind(self.world, settings) for kind in kinds)])
+        self.notes += self._step.notes
+        self._extent = Extent()
+        if saved is not None:
+            checkpoint.restore_stages(saved, self)
+            given = self._given_speed
+        self.measure()
+        if saved is not None:
+            self._given_speed = given
+
+    def _make_world(self, walls: list[Wall], kinds: list[type[Stage]], cache: dict[str, list]) -> World:
+        scene, settings = self.scene, self.scene.settings
+        w, own = smoothing(settings.smoothing), [s for s in self.samples if s.material.has_particles]
+        materials = [s.material for s in own]
+        groups = [BodyGroup(s.name, s.shape, k, s.spacing, s.volume_each, s.colors) for k, s in enumerate(own)]
+        fields = [*WALL_FIELDS, *settings.pressure.fields(materials), *(f for kind in kinds for f in kind.fields)]
+        particles = Particles([group.name for group in groups], fields, sum(len(s.x) for s in own))
+        return World(
+            particles, Neighbors(particles, w, scene.spacing, tuple(settings.periodic)),
+            Walls(particles, walls, scene.spacing, wall_profile(w), [m.roughness for m in materials]),
+            scene.spacing, np.asarray(settings.gravity, dtype=float), materials, groups, cache=cache,
+        )  # fmt: skip
+
+    def _fill(self, kinds: list[type[Stage]]) -> None:
+        """The state at the start."""
+        world = self.world
+        for number, group in enumerate(world.bodies):
+            samples, body = self._samples(group.name), self.scene.body(group.name)
+            fixed = assembly.fixed_mask(body, samples.x)
+            self._add(number, samples.x, np.broadcast_to(samples.velocity, samples.x.shape), fixed)
+        for kind in kinds:
+            kind.fill(world, np.arange(world.particles.n, dtype=np.int32))
+        for store in world.stores.values():
+            if not store.built_in:
+                store.fill(self.samples)
+
+    def _add(self, number: int, x: np.ndarray, v: np.ndarray, fixed: np.ndarray) -> np.ndarray:
+        """Appends particles of a body; returns their rows."""
+        group, n = self.world.bodies[number], len(x)
+        density = float(self.world.materials[group.material].density)
+        V = np.full(n, group.volume_each, np.float32)
+        return self.world.particles.add(number, {
+            "x": x, "v": v, "V": V, "m": V.astype(float) * density,  # as `changes.with_masses` has it, to the last bit
+            "inverse_density": np.where(fixed, 0.0, 1.0 / density), "material": np.full(n, group.material),
+        })  # fmt: skip
+
+    def _samples(self, name: str) -> BodySamples:
+        return next(samples for samples in self.samples if samples.name == name)
+
+    def _motions(self) -> list[Callable[[float], Any] | None]:
+        return [self.scene.body(group.name).motion for group in self.world.bodies]
+
+    def _pivots(self) -> np.ndarray:
+        """What bodies turn about unless they say otherwise: their middle at the start."""
+        pivots = [self.scene.body(group.name).pivot for group in self.world.bodies]
+        starts = [self._samples(group.name).x for group in self.world.bodies]
+        middles = [x.mean(axis=0) if len(x) else np.zeros(3) for x in starts]
+        return np.array([m if p is None else p for m, p in zip(middles, pivots, strict=True)], dtype=float)
+
+    @property
+    def volumes(self) -> dict[str, float]:
+        """Volume of a particle of each body [m^3]."""
+        return {samples.name: samples.volume_each for samples in self.samples}
+
+    # --- changing it ------------------------------------------------------------------------------------
 
     def change(self, body: Body | str | None = None, **values: Any) -> None:
         """Changes parameters from the next step on: `sim.change(gravity=(0, 0, 0))` those of the scene,
@@ -123,12 +174,12 @@ class Simulation:
         name = body.name if isinstance(body, Body) else str(body)
         grip = take(self.world, self.scene.settings, self.elasticity, name, point, radius, self._let_go)
         self.grips.append(grip)
-        self._step.forces.insert(0, grip)
+        self._step.insert(grip)
         return grip
 
     def _let_go(self, grip: Grip) -> None:
         self.grips.remove(grip)
-        self._step.forces.remove(grip)
+        self._step.remove(grip)
         given = self._given_speed
         self.measure()  # the hand no longer explains the speeds that it gave
         self._given_speed = max(given, self._given_speed)
@@ -137,33 +188,33 @@ class Simulation:
         """Makes all solvers anew, of the parameters that the scene has now, and goes on from a state of its own."""
         walls = self.world.walls.walls
         for wall in walls:
-            material = next(b.material for b in self.scene.bodies if b.name == wall.name)
+            material = self.scene.body(wall.name).material
             wall.friction, wall.no_slip = material.friction, bool(material.no_slip)
-        self._assemble(walls, saved, self.world.kept)
+        self._assemble(walls, saved, self.world.cache)
         for grip in self.grips:
             grip.bind(self.world, self.scene.settings, self.elasticity)
-        self._step.forces[:0] = self.grips
+            self._step.insert(grip)
 
-    def _count(self) -> dict[str, tuple[int, int]]:
-        """First and last id of each body's particles."""
-        ends = np.cumsum([len(f.x) for f in self.fillings]).tolist()
-        return {f.body.name: (end - len(f.x), end) for f, end in zip(self.fillings, ends, strict=True)}
+    def add_particles(self, body: int, x: np.ndarray, v: np.ndarray) -> None:
+        """Adds particles of a body, by its number, at places x (n, 3) [m] with velocities v (n, 3) [m/s]."""
+        rows = self._add(body, x, v, np.zeros(len(x), bool))
+        for stage in self.stages:
+            stage.fill(self.world, rows)
+        for store in self.world.stores.values():
+            store.particles_added(body, x, v)
+        self.measure()
 
-    def _fill(self, particles: Particles) -> None:
-        sizes = [len(f.x) for f in self.fillings]
-        volume = np.repeat([f.volume_each for f in self.fillings], sizes)
-        density = np.repeat([f.body.material.density for f in self.fillings], sizes)
-        fixed = np.concatenate([assembly.fixed_mask(f.body, f.x) for f in self.fillings])
-        particles.set("x", np.concatenate([f.x for f in self.fillings]))
-        particles.set("v", np.repeat([np.asarray(f.body.velocity, dtype=float) for f in self.fillings], sizes, axis=0))
-        particles.set("V", volume)
-        particles.set("m", particles.numpy("V") * density)  # as `changes.weighed` has it, to the last bit
-        particles.set("mobility", np.where(fixed, 0.0, 1.0 / density))
-        particles.set("body", np.repeat(np.arange(len(sizes)), sizes))
-        particles.set("id", np.arange(particles.n))
+    def remove_particles(self, body: int, rows: np.ndarray) -> None:
+        """Takes particles of a body out, by their rows."""
+        p = self.world.particles
+        x = p.read("x", rows)
+        for store in self.world.stores.values():
+            store.particles_removed(body, x)
+        p.remove(rows)
+        self.prescribed.refresh()
+        self.measure()
 
-    def _pivots(self) -> np.ndarray:
-        return np.array([f.x.mean(axis=0) if f.body.pivot is None else f.body.pivot for f in self.fillings])
+    # --- what there is ----------------------------------------------------------------------------------
 
     @property
     def time(self) -> float:
@@ -178,18 +229,92 @@ class Simulation:
     @property
     def elasticity(self) -> Elasticity | None:
         """The solver of elastic bodies, if there are any."""
-        return next((force for force in self._step.forces if isinstance(force, Elasticity)), None)
+        return next((stage for stage in self.stages if isinstance(stage, Elasticity)), None)
 
     @property
     def particles(self) -> int:
         """Number of particles."""
         return self.world.particles.n
 
+    @property
+    def stages(self) -> list[Stage]:
+        """The stages of a step, in their order."""
+        return self._step.stages
+
+    def stage(self, name: str) -> Stage:
+        """One of them by name."""
+        found = next((stage for stage in self.stages if stage.name == name), None)
+        if found is None:
+            raise PliantError(unknown_name("stage", name, [stage.name for stage in self.stages]))
+        return found
+
+    @property
+    def stores(self) -> dict[str, Store]:
+        """All that has a state, by name: particles, walls, and what else this scene has."""
+        return self.world.stores
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Wall-clock time of the last step by stage [s]."""
+        return self._step.seconds
+
+    @property
+    def results(self) -> dict[str, SolveResult]:
+        """How the solves of the last step ended, by name."""
+        return self._step.results
+
+    @results.setter
+    def results(self, results: dict[str, SolveResult]) -> None:
+        self._step.loaded = results
+
+    @property
+    def clock(self) -> dict[str, Any]:
+        """Everything that decides on the next step beside the stores, as plain values."""
+        return {"time": self.time, "step": self.step_count, "dt": self.dt, "free_dt": self._free_dt,
+                "given_speed": self._given_speed}  # fmt: skip
+
+    @clock.setter
+    def clock(self, state: dict[str, Any]) -> None:
+        self.world.time, self.step_count, self.dt = state["time"], state["step"], state["dt"]
+        self._free_dt, self._given_speed = state["free_dt"], state["given_speed"]
+
+    def __getitem__(self, body: Body | str) -> Any:
+        name = body.name if isinstance(body, Body) else str(body)
+        number = self.world.body_number(name)
+        if number is not None:
+            return BodyView(self, number)
+        for wall in self.world.walls.walls:
+            if wall.name == name:
+                return WallView(wall, self.scene.body(name))
+        for store in self.world.stores.values():
+            if name in store.names:
+                return StoreView(store, name)
+        raise PliantError(unknown_name("body", str(name), [b.name for b in self.scene.bodies]))
+
+    def save(self, path: str | Path) -> None:
+        """Writes the whole state to one file; `pliant.load` goes on from it exactly, to the last bit on the CPU."""
+        checkpoint.capture(self)(path)
+
+    @property
+    def stats(self) -> Stats:
+        """Numbers of the last step: seconds by stage, iterations, density errors, momentum, energy."""
+        return Stats.of(self)
+
+    # --- moving on --------------------------------------------------------------------------------------
+
     def measure(self) -> None:
         """Looks at all particles anew; needed after positions or velocities were changed from outside."""
-        self._accept(math.inf, None)
+        self._accept(math.inf)
         stored = self.elasticity.energy() / float(self.world.particles.numpy("m").sum()) if self.elasticity else 0.0
         self._given_speed = self._speed + math.sqrt(2 * max(stored, 0.0))
+
+    def find_neighbors(self) -> None:
+        """Finds neighbors, densities and what walls add to these for the particles where they are now, as a step does
+        at its beginning. Nothing moves."""
+        self.measure()
+        self.world.neighbors.update(self.world.low, self.world.high)
+        self.world.walls.sample(self.time)
+        self._accept(math.inf)
 
     def next_dt(self) -> float:
         """The step that the CFL condition, the forces and the bounds allow: dt (|v| + g dt) = cfl d."""
@@ -199,9 +324,9 @@ class Simulation:
         g, d = float(np.linalg.norm(self.world.gravity)), s.cfl * self.scene.spacing
         for wall in self.world.walls.walls:
             wall.set_velocity(self.time)
-        v = max(self._speed, self.world.walls.speed, self.prescribed.speed(self.time))
+        v = max(self._speed, self.world.walls.speed, self.prescribed.fastest(self.time))
         dt = 2 * d / (v + math.sqrt(v * v + 4 * g * d)) if v + g > 0 else s.max_dt
-        dt = min(dt, s.max_dt, *(force.longest_step() for force in self._step.forces))
+        dt = min(dt, s.max_dt, self._step.max_dt())
         if self._free_dt:
             dt = min(dt, s.growth * self._free_dt)
         return max(dt, s.min_dt)
@@ -214,10 +339,14 @@ class Simulation:
         self.dt = min(free, dt) if dt is not None else free
         if self.step_count == 0:
             _announce_compilation()
-        limit = self._speed_limit()
-        self.prescribed.apply(self.time, self.dt)
-        self._step(self.dt, self._low, self._high)
-        self._accept(limit, self.world.neighbors.order)
+        self._births()
+        limit = self.speed_limit()
+        try:
+            self._step(self.dt)
+        except Exception:  # a function of the user's, or memory: nothing of this step remains
+            self._rollback()
+            raise
+        self._accept(limit)
         self.world.time += self.dt
         self.step_count += 1
         self._free_dt = free if self.step_count > 1 else self.dt
@@ -258,28 +387,43 @@ class Simulation:
         self.world.time = end
         return True
 
-    def _accept(self, limit: float, order: ti.Ndarray | None) -> None:
+    def _births(self) -> None:
+        """Particles come and go before the state is what the step starts from."""
+        versions = [getattr(store, "version", 0) for store in self.world.stores.values()]
+        self._step.births(self.dt)
+        if versions != [getattr(store, "version", 0) for store in self.world.stores.values()]:
+            self._accept(math.inf)
+
+    def _accept(self, limit: float) -> None:
         """The guard: keeps a copy of a state that is sound; otherwise puts the last such copy back and says where it
-        broke down. `order` is that of the sort since then, if there was one."""
+        broke down."""
         p = self.world.particles
         low, high, speed, bad = self._extent.measure(p.n, p.x, p.v)
         if bad or not math.isfinite(speed) or speed > limit:
             broken = self._broken(limit)
-            self._restore(order)
+            self._rollback()
             raise SimulationError(self._blame(broken))
-        self._low, self._high, self._speed = low, high, speed
-        for name, copy in self._good.items():
-            copy.copy_from(getattr(p, name))
-        self._good_places = [(wall.shift, wall.rotation) for wall in self.world.walls.walls]
+        self.world.low, self.world.high, self._speed = low, high, speed
+        for store in self.world.stores.values():
+            store.backup()
+        self._remembered = [(stage, stage.save()) for stage in self.stages]
 
-    def _speed_limit(self) -> float:
+    def _rollback(self) -> None:
+        """Puts everything back to the last good state."""
+        for store in self.world.stores.values():
+            store.rollback()
+        for stage, kept in self._remembered:
+            if kept:
+                stage.restore(kept)
+
+    def speed_limit(self) -> float:
         """Speeds that nothing can explain: not a fall (so far, or through the whole scene), the walls, the wind, or the
         speeds that particles were given or are led at."""
-        g, size = float(np.linalg.norm(self.world.gravity)), float(np.linalg.norm(self._high - self._low))
+        g, size = float(np.linalg.norm(self.world.gravity)), float(np.linalg.norm(self.world.high - self.world.low))
         fall = max(math.sqrt(2 * g * size), g * self.time)
         led = self._speed if self.prescribed.active else 0.0
         slowest = SHORTEST * self.scene.spacing / self.scene.settings.min_dt
-        blown = sum(force.speed for force in self._step.forces)
+        blown = sum(stage.speed for stage in self.stages)
         return max(EXPLOSION * (fall + blown + self.world.walls.speed + self._given_speed + led), slowest)
 
     def _broken(self, limit: float) -> np.ndarray:
@@ -292,44 +436,13 @@ class Simulation:
         """One sentence on particles that broke down, after the last good state was put back."""
         p = self.world.particles
         first = int(np.argmax(broken))
-        body, before = self.fillings[int(p.numpy("body")[first])].body.name, p.numpy("x")[first]
+        body, before = p.bodies[int(p.numpy("body")[first])], p.numpy("x")[first]
         return (
             f"the simulation broke down at t = {self.time:.4g} s: {int(broken.sum()):,} particles, first in {body!r} "
             f"near ({before[0]:.3g}, {before[1]:.3g}, {before[2]:.3g}); the state is that of the last good step. "
             f"Try a smaller max_dt (now {self.scene.settings.max_dt:g} s), a lower viscosity or stiffness, or look "
             "for bodies that are squeezed with no way out."
         )
-
-    def _restore(self, order: ti.Ndarray | None) -> None:
-        """Puts particles and walls back to the last good state."""
-        p = self.world.particles
-        if order is None:
-            for name, copy in self._good.items():
-                getattr(p, name).copy_from(copy)
-        else:
-            p.reorder_from(order, self._good)
-            if self.grains is not None:
-                self.grains.undo()
-        for wall, (shift, rotation) in zip(self.world.walls.walls, self._good_places, strict=True):
-            wall.shift, wall.rotation = shift, rotation
-
-    def __getitem__(self, body: Body | str) -> Any:
-        name = body.name if isinstance(body, Body) else str(body)
-        if name in self._ranges:
-            return BodyView(self, name, *self._ranges[name])
-        for wall in self.world.walls.walls:
-            if wall.name == name:
-                return WallView(wall, next(b for b in self.scene.bodies if b.name == name))
-        raise PliantError(unknown_name("body", str(name), [b.name for b in self.scene.bodies]))
-
-    def save(self, path: str | Path) -> None:
-        """Writes the whole state to one file; `pliant.load` goes on from it exactly, to the last bit on the CPU."""
-        checkpoint.capture(self)(path)
-
-    @property
-    def stats(self) -> Stats:
-        """Numbers of the last step: seconds by stage, iterations, density errors, momentum, energy."""
-        return Stats.of(self)
 
 
 def load(path: str | Path, scene: Scene | None = None, backend: str = "cpu") -> Simulation:
@@ -360,4 +473,3 @@ def _announce_compilation() -> None:
             marker.write_text(time.strftime("%F %T"))
         except OSError:
             return
-

@@ -1,9 +1,12 @@
 """Numbers about the last step."""
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pliant.sim.simulation import Simulation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,12 +18,12 @@ class Stats:
     dt: float  # [s]
     particles: int
     seconds: dict[str, float]  # wall-clock time by stage [s]
-    iterations: dict[str, int]  # of the "density" and "divergence" solves, and of forces that iterate
+    iterations: dict[str, int]  # of all solves, by name: those of the pressure solver, and of others that iterate
     mean_density_error: float  # compression left, mean over particles, as a share of the rest density
     max_density_error: float
     mean_divergence_error: float  # compression that the velocity would still cause in a step
     max_speed: float  # [m/s]
-    neighbours: float  # mean number
+    neighbors: float  # mean number
     momentum: np.ndarray  # [kg m/s]
     angular_momentum: np.ndarray  # about the origin [kg m^2/s]
     kinetic_energy: float  # [J]
@@ -32,26 +35,25 @@ class Stats:
         """Kinetic, potential and elastic energy [J]."""
         return self.kinetic_energy + self.potential_energy + self.elastic_energy
 
+    @property
+    def neighbours(self) -> float:
+        """The name of `neighbors` in the last release."""
+        return self.neighbors
+
     @classmethod
-    def of(cls, sim: Any) -> "Stats":
-        p, step = sim.world.particles, sim._step
+    def of(cls, sim: "Simulation") -> "Stats":
+        p, results, errors = sim.world.particles, sim.results, sim.pressure.errors(sim.results)
         m, x, v = (p.numpy(name).astype(float) for name in ("m", "x", "v"))
         # einsum: ten times faster on (n, 3) than sums along rows, and unlike BLAS the same for any number of threads
         mv = np.einsum("i,ij->ij", m, v)
         turning = np.einsum("ij,ik->jk", x, mv)
-        density, divergence = step.density, step.divergence
-        iterations = {k: int(n) for k, n in step.numbers.items() if k.endswith("iterations")}
-        iterations = {k.removesuffix(" iterations"): n for k, n in iterations.items()}
-        if density is not None and divergence is not None:
-            iterations |= {"density": density.iterations, "divergence": divergence.iterations}
         return cls(
             step=sim.step_count, time=sim.time, dt=sim.dt, particles=p.n,
-            seconds=dict(step.seconds), iterations=iterations,
-            mean_density_error=density.mean if density else 0.0,
-            max_density_error=density.largest if density else 0.0,
-            mean_divergence_error=divergence.mean if divergence else 0.0,
-            max_speed=float(np.sqrt(np.einsum("ij,ij->i", v, v).max())),
-            neighbours=sim.world.neighbors.mean_count if density else 0.0,
+            seconds=dict(sim.seconds), iterations={name: result.iterations for name, result in results.items()},
+            mean_density_error=errors["density"].mean, max_density_error=errors["density"].largest,
+            mean_divergence_error=errors["divergence"].mean,
+            max_speed=float(np.sqrt(np.einsum("ij,ij->i", v, v).max(initial=0.0))),
+            neighbors=sim.world.neighbors.mean_count if results else 0.0,
             momentum=np.einsum("ij->j", mv),
             angular_momentum=np.array([turning[j, k] - turning[k, j] for j, k in ((1, 2), (2, 0), (0, 1))]),
             kinetic_energy=float(0.5 * np.einsum("ij,ij->", v, mv)),

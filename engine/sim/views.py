@@ -1,15 +1,21 @@
 """A body of a running simulation as NumPy arrays, in the order in which its particles were made."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pliant.boundary.walls import Wall
+from pliant.core.data import TriMesh
+from pliant.core.store import ArrayStore, Store
 from pliant.errors import PliantError, SceneError
-from pliant.io.data import TriMesh
-from pliant.materials import Elastic
 from pliant.scene.scene import Body, is_vector
+from pliant.sim import fields
+from pliant.solvers.elasticity.base import Elasticity
 from pliant.solvers.elasticity.rest import distances
+from pliant.solvers.granular.grains import Grains
+
+if TYPE_CHECKING:
+    from pliant.sim.simulation import Simulation
 
 
 class BodyView:
@@ -17,8 +23,8 @@ class BodyView:
 
     _assignable = ("x", "v", "material")
 
-    def __init__(self, sim: Any, name: str, first: int, last: int):
-        self._sim, self._name, self._slice = sim, name, slice(int(first), int(last))
+    def __init__(self, sim: "Simulation", number: int):
+        self._sim, self._number, self._name = sim, number, sim.world.bodies[number].name
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and name not in self._assignable:
@@ -27,15 +33,22 @@ class BodyView:
         object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
-        return self._slice.stop - self._slice.start
+        return len(self._rows)
+
+    @property
+    def _rows(self) -> np.ndarray:
+        """Where its particles are among all, in the order in which they were made."""
+        return self._sim.world.particles.rows_of(self._number)
+
+    @property
+    def _body(self) -> Body:
+        return self._sim.scene.body(self._name)
 
     def _read(self, field: str) -> np.ndarray:
-        return self._sim.world.particles.by_id(field)[self._slice]
+        return self._sim.world.particles.read(field, self._rows)
 
-    def _write(self, field: str, values: Any) -> None:
-        particles = self._sim.world.particles
-        everything = particles.by_id(field)
-        shape = everything[self._slice].shape
+    def _numbers(self, field: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+        """What was given for a field, as an array of that shape."""
         try:
             wanted = np.broadcast_to(np.asarray(values, dtype=float), shape)
         except (TypeError, ValueError):
@@ -43,14 +56,47 @@ class BodyView:
             raise PliantError(f"{self._name}.{field} needs numbers of shape {shape}, got {given}") from None
         if not (np.abs(wanted) <= np.finfo(np.float32).max).all():
             raise PliantError(f"{self._name}.{field} needs finite numbers in single precision, got NaN or infinity")
-        change, before = wanted - everything[self._slice], self.x
-        everything[self._slice] = wanted
-        particles.set_by_id(field, everything)
-        if field == "v" and self._sim.elasticity is not None:
-            self._sim.elasticity.start_anew(self._slice)
-        self._sim.measure()
-        if self._sim.grains is not None:
-            self._sim.grains.follow(self._sim.world.names.index(self._name), before, field, change)
+        return wanted
+
+    def _write(self, field: str, values: Any) -> None:
+        sim, before, old = self._sim, self.x, self._read(field)
+        wanted = self._numbers(field, values, old.shape)
+        sim.world.particles.write(field, self._rows, wanted)
+        if field == "v" and sim.elasticity is not None:
+            sim.elasticity.take_velocities(self._rows)
+        sim.measure()
+        if (grains := self._grain_store) is not None:
+            grains.follow(self._number, before, field, wanted - old)
+
+    @property
+    def _grain_store(self) -> Grains | None:
+        store = self._sim.world.stores.get(Grains.name)
+        return store if isinstance(store, Grains) else None
+
+    # --- particles come and go --------------------------------------------------------------------------
+
+    def add(self, x: Any, v: Any = 0.0) -> None:
+        """Adds particles at places x (n, 3) [m] with velocities v [m/s], (n, 3) or the same three numbers for all. Only
+        what flows can grow."""
+        x = np.asarray(x, dtype=float)
+        if x.ndim != 2 or x.shape[1] != 3:
+            raise PliantError(f"{self._name}.add needs places of shape (n, 3), got {x.shape}")
+        self._only_what_flows("added to")
+        self._sim.add_particles(self._number, self._numbers("x", x, x.shape), self._numbers("v", v, x.shape))
+
+    def remove(self, mask: Any) -> None:
+        """Takes particles out: `mask` is a function of the positions (n, 3), or an array of True and False."""
+        from pliant.scene.assembly import marked
+
+        self._only_what_flows("taken from")
+        self._sim.remove_particles(self._number, self._rows[marked(self._name, mask, self.x.astype(float), "remove")])
+
+    def _only_what_flows(self, what: str) -> None:
+        if not self.material.fluid_like:
+            raise PliantError(f"{self._name}: particles can be {what} fluids and sand only; those of an elastic body "
+                              "belong together")  # fmt: skip
+
+    # --- what they have ---------------------------------------------------------------------------------
 
     @property
     def x(self) -> np.ndarray:
@@ -83,8 +129,7 @@ class BodyView:
     @property
     def density(self) -> np.ndarray:
         """Densities at the start of the last step (n,) [kg/m^3]; before the first step, zero."""
-        ratio = self._read("density") + self._read("wall_density")
-        return ratio * self._read("m") / self._read("V")
+        return fields.density(self._sim.world.particles, self._rows)
 
     @property
     def pressure(self) -> np.ndarray:
@@ -94,26 +139,24 @@ class BodyView:
     @property
     def grains(self) -> np.ndarray:
         """Positions of its grains (n, 3) [m], always in the same order; none unless it is `Granular(grains=...)`."""
-        grains = self._sim.grains
-        own = [b for b in grains.bodies if self._sim.world.names[b.number] == self._name] if grains else []
-        return grains.x.to_numpy()[own[0].first : own[0].last] if own else np.zeros((0, 3), np.float32)
-
+        grains = self._grain_store
+        own = [k for k, group in enumerate(grains.groups) if group.number == self._number] if grains else []
+        return grains.read("x", grains.rows_of(own[0])) if grains and own else np.zeros((0, 3), np.float32)
 
     # --- elastic bodies ---------------------------------------------------------------------------------
 
     @property
-    def _elastic(self) -> tuple[Any, int]:
-        """The solver that moves this body, and the body's number."""
-        number = [f.body.name for f in self._sim.fillings].index(self._name)
+    def _elastic(self) -> Elasticity:
+        """The solver that moves this body."""
         solver = self._sim.elasticity
-        if solver is None or number not in solver.solids:
+        if solver is None or self._number not in solver.solids:
             raise PliantError(f"{self._name} is not elastic: it has no rest shape, deformation, stiffness or mesh")
-        return solver, number
+        return solver
 
     @property
     def rest(self) -> np.ndarray:
         """Positions at rest (n, 3) [m]."""
-        return self._elastic[0].world.particles.by_id("rest")[self._slice]
+        return self._elastic.world.particles.read("rest", self._rows)
 
     @property
     def misfit(self) -> float:
@@ -123,14 +166,12 @@ class BodyView:
     @property
     def F(self) -> np.ndarray:  # noqa: N802
         """Deformation gradients (n, 3, 3)."""
-        solver, number = self._elastic
-        return solver.deformation(number)[0]
+        return self._elastic.deformation(self._number)[0]
 
     @property
     def R(self) -> np.ndarray:  # noqa: N802
         """Rotations in the deformation gradients (n, 3, 3)."""
-        solver, number = self._elastic
-        return solver.deformation(number)[1]
+        return self._elastic.deformation(self._number)[1]
 
     @property
     def mesh(self) -> TriMesh:
@@ -143,39 +184,35 @@ class BodyView:
     def material(self) -> Any:
         """Its material. Assigning another of the same kind and density changes the stiffness at run time; the matrix is
         factorised anew in the background, and the next step waits for it."""
-        return self._filling.body.material
+        return self._body.material
 
     @material.setter
     def material(self, material: Any) -> None:
-        solver, number = self._elastic
-        old = self.material
+        solver, world, old = self._elastic, self._sim.world, self.material
         if type(material) is not type(old):
             raise PliantError(f"{self._name} is {type(old).__name__} and can only become another {type(old).__name__}, "
                               f"got {material!r}")  # fmt: skip
         problems = material.problems()
         if problems:
             raise SceneError([f"{self._name}: {sentence}" for sentence in problems])
-        for name in ("density", "neighbours"):
+        for name in ("density", "neighbors"):
             if getattr(material, name) != getattr(old, name):
                 raise PliantError(f"{self._name}: {name} belongs to the rest shape and cannot change at run time")
-        self._sim.world.replace_material(number, material)
+        index = world.bodies[self._number].material
+        world.materials[index] = material
         try:
             solver.refresh()
         except PliantError:
-            self._sim.world.replace_material(number, old)
+            world.materials[index] = old
             raise
-        self._filling.body.material = material
-
-    @property
-    def _filling(self) -> Any:
-        return next(f for f in self._sim.fillings if f.body.name == self._name)
+        self._body.material = material
 
     # --- prescribed motion ------------------------------------------------------------------------------
 
     @property
     def fixed(self) -> np.ndarray:
         """Which particles have a prescribed motion (n,)."""
-        return self._read("mobility") == 0
+        return self._read("inverse_density") == 0
 
     def fix(self, mask: Any = True) -> None:
         """Holds more particles in place, or has them moved if the body has a motion: `mask` is a function of the
@@ -188,32 +225,44 @@ class BodyView:
 
     def move(self, motion: Any, pivot: Any = None) -> None:
         """Moves the fixed particles at the velocity `motion(t)` from now on, as `body.move` does; None holds them."""
-        body = self._filling.body
+        body = self._body
         if motion is not None and not callable(motion):
             raise PliantError(f"{self._name}: move needs a function of time, got {motion!r}")
         if pivot is not None and not is_vector(pivot):
             raise PliantError(f"{self._name}: pivot must be three finite numbers or None, got {pivot!r}")
         body.move(motion, pivot)
-        number = [f.body.name for f in self._sim.fillings].index(self._name)
-        self._sim.prescribed.lead(number, body.motion, pivot)
+        self._sim.prescribed.lead(self._number, body.motion, pivot)
 
     def _mask(self, mask: Any) -> np.ndarray:
         from pliant.scene.assembly import marked
 
-        elastic = isinstance(self.material, Elastic)
-        return marked(self._name, mask, self._read("rest" if elastic else "x").astype(float))
+        return marked(self._name, mask, self._read("rest" if self.material.elastic else "x").astype(float))
 
     def _hold(self, fixed: np.ndarray) -> None:
-        particles = self._sim.world.particles
-        mobility = particles.by_id("mobility")
-        if np.array_equal(mobility[self._slice] == 0, fixed):
+        if np.array_equal(self.fixed, fixed):
             return
-        mobility[self._slice] = np.where(fixed, 0.0, 1.0 / self._filling.body.material.density)
-        particles.set_by_id("mobility", mobility)
-        self._sim.prescribed.active = bool((mobility == 0).any())
+        inverse_density = np.where(fixed, 0.0, 1.0 / self.material.density)
+        self._sim.world.particles.write("inverse_density", self._rows, inverse_density)
+        self._sim.prescribed.refresh()
         self._sim.measure()
         if self._sim.elasticity is not None:
             self._sim.elasticity.refresh()
+
+
+class StoreView:
+    """`sim[body]` of a body in another store: its fields by name."""
+
+    def __init__(self, store: Store, name: str):
+        self._store, self._name = store, name
+
+    def __getattr__(self, field: str) -> np.ndarray:
+        store = self._store
+        if field.startswith("_") or not isinstance(store, ArrayStore) or field not in store.schema:
+            raise AttributeError(f"{self._name} has no {field!r}")
+        return store.read(field, store.rows_of(store.bodies.index(self._name)))
+
+    def __len__(self) -> int:
+        return self._store.counts()[self._name]
 
 
 class WallView:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
+from pliant.core.data import Snapshot, TriMesh
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT
 from pliant.errors import PliantError, unknown_name
 from pliant.geometry.meshfile import read_mesh
-from pliant.io.data import Snapshot, TriMesh
 from pliant.run.export import check_target, write_all
 from pliant.run.folder import RunFolder
 from pliant.run.frames import MESH_FORMATS

@@ -19,10 +19,10 @@ import taichi as ti
 from scipy.spatial import cKDTree
 
 from pliant.core.backend import Ints, Reals, RealTable, Vectors, mat3, upload, vec3
+from pliant.core.data import TriMesh
 from pliant.core.rotation import cofactor
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT, Smoothing
 from pliant.errors import PliantError
-from pliant.io.data import TriMesh
 from pliant.skin.fit import Motion
 from pliant.skin.refine import Corners
 
@@ -100,7 +100,7 @@ class Skin:
     vertices (n, 3) [m] and faces (k, 3): the surface at rest. X: particles at rest (m, 3) [m]. V: their volumes (m,)
     [m^3]. spacing: their distance d [m]; the support of W is 2 d. fields: of the vertices, by name; `normal` (n, 3), if
     there is one, is turned along, the others, such as texture coordinates `uv` (n, 2), stay what they are. nearest:
-    neighbours that gradients are found from, as `Elastic(neighbours=...)`; None for all.
+    neighbors that gradients are found from, as `Elastic(neighbors=...)`; None for all.
 
     In a periodic scene particles never jump by a period, and so skins do not either.
     """

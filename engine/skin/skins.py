@@ -2,18 +2,20 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pliant.core import backend
+from pliant.core.data import Cloud, Snapshot, TriMesh
 from pliant.core.smoothing import smoothing
 from pliant.geometry import Mesh, Moved, Shape
 from pliant.geometry.drawing import slopes
-from pliant.io.data import Cloud, Snapshot, TriMesh
-from pliant.materials import Elastic
 from pliant.skin.refine import refined
 from pliant.skin.skinning import Skin
+
+if TYPE_CHECKING:
+    from pliant.sim.simulation import Simulation
 
 SUFFIX = "_skin"  # behind a body's name: what its skin is called among the meshes of a frame
 FINE = 1.0  # in spacings: the longest edge of a skin that is made of a shape, so that it can bend where particles can
@@ -97,18 +99,16 @@ def surface(shape: Shape, spacing: float) -> TriMesh:
     return TriMesh(vertices - step[:, None] * slopes(shape.signed_distance, vertices, SMALL * size), faces)
 
 
-def skin_sources(sim: Any) -> dict[str, SkinSource]:
+def skin_sources(sim: "Simulation") -> dict[str, SkinSource]:
     """What the skins of a simulation's elastic bodies are made of, by the bodies' names."""
-    particles, found = sim.world.particles, {}
-    solids = [filling.body for filling in sim.fillings if isinstance(filling.body.material, Elastic)]
-    if solids:
-        rest, V = particles.by_id("rest"), particles.by_id("V")
-        for body in solids:
-            mine = slice(*sim._ranges[body.name])
-            found[body.name] = SkinSource(
-                None, rest[mine].copy(), V[mine].copy(), sim.scene.spacing_of(body), sim.scene.settings.smoothing,
-                body.material.neighbours, body.shown or body.shape,
-            )  # fmt: skip
+    found, p = {}, sim.world.particles
+    for number in sim.elasticity.solids if sim.elasticity else ():
+        group, rows = sim.world.bodies[number], p.rows_of(number)
+        body = sim.scene.body(group.name)
+        found[group.name] = SkinSource(
+            None, p.read("rest", rows), p.read("V", rows), group.spacing, sim.scene.settings.smoothing,
+            body.material.neighbors, body.shown or body.shape,
+        )  # fmt: skip
     return found
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from pliant.io.data import GRAINS, Snapshot
+from pliant.core.data import GRAINS, Snapshot
 from pliant.render.camera import Camera, Triple
 from pliant.render.coloring import diverges, robust_range
 from pliant.render.colors import colormap
@@ -12,7 +12,7 @@ from pliant.render.compose import DEFAULT_FIELD, GLOSS, SHEEN, SKIN, placed, tin
 from pliant.render.fluid_surface import NORMAL
 from pliant.render.look import BACKGROUNDS, Look
 from pliant.render.picture import LIGHTS, Lines, Picture, Points, Surface
-from pliant.render.render_scene import Stage
+from pliant.render.render_scene import RenderScene
 from pliant.skin.skins import SUFFIX
 from pliant.viewer.messages import Moment, Opened
 from pliant.viewer.state import OWN, ViewState
@@ -64,7 +64,7 @@ class Drawing:
             picture.lines.append(Lines(moment.grip[None], SPRING, SPRING_WIDTH))
         return drawn
 
-    def _find_range(self, stage: Stage, snapshot: Snapshot, state: ViewState, field: str) -> tuple[float, float]:
+    def _find_range(self, stage: RenderScene, snapshot: Snapshot, state: ViewState, field: str) -> tuple[float, float]:
         if not state.auto:
             return state.low, max(state.high, np.nextafter(state.low, np.inf))
         if field == DEFAULT_FIELD:
@@ -77,7 +77,7 @@ class Drawing:
         self._range = (field, low, high)
         return low, high
 
-    def _add_walls(self, drawn: Drawn, stage: Stage, snapshot: Snapshot, state: ViewState, line: Triple) -> None:
+    def _add_walls(self, drawn: Drawn, stage: RenderScene, snapshot: Snapshot, state: ViewState, line: Triple) -> None:
         for wall in stage.walls:
             if wall.name in state.hidden or state.walls == "hidden":
                 continue
@@ -89,7 +89,7 @@ class Drawing:
                 drawn.picture.surfaces.append(Surface(placed(mesh.vertices, pose), mesh.faces, wall.color))
                 drawn.surfaces.append(wall.name)
 
-    def _add_bodies(self, drawn: Drawn, stage: Stage, snapshot: Snapshot, state: ViewState) -> None:
+    def _add_bodies(self, drawn: Drawn, stage: RenderScene, snapshot: Snapshot, state: ViewState) -> None:
         field, picture, maps = drawn.field, drawn.picture, []
         plain = field == DEFAULT_FIELD and not state.bar
         surface = self.surfacer.made if state.fluid == "surface" else {}

@@ -52,7 +52,7 @@ def change(scene: Scene, name: str, value: float) -> dict[str, Any]:
 
 def _wind(scene: Scene) -> tuple[float, ...] | None:
     """The wind, where it is the same everywhere and something can feel it."""
-    if not any(body.material.sampled and body.material.flows for body in scene.bodies):
+    if not any(body.material.has_particles and body.material.fluid_like for body in scene.bodies):
         return None
     velocity = (0.0, 0.0, 0.0) if scene.settings.air is None else scene.settings.air.velocity
     return None if callable(velocity) or np.shape(velocity) != (3,) else tuple(map(float, velocity))

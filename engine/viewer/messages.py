@@ -8,8 +8,8 @@ import dataclasses
 
 import numpy as np
 
-from pliant.io.data import Snapshot
-from pliant.render.render_scene import Stage
+from pliant.core.data import Snapshot
+from pliant.render.render_scene import RenderScene
 
 COMMANDS = {
     "play": "runs on",
@@ -52,7 +52,7 @@ class Opened:
     of particles (and grains) by body, sentences that the user should know of, and what some of the fields mean."""
 
     name: str
-    stage: Stage
+    stage: RenderScene
     knobs: list[Knob]
     fields: dict[str, str]
     counts: dict[str, int]

@@ -2,7 +2,7 @@
 
 import math
 
-from pliant.io.data import GRAINS
+from pliant.core.data import GRAINS
 from pliant.render.coloring import label
 from pliant.render.colors import COLOR_MAPS
 from pliant.viewer.messages import Knob, Moment, Opened

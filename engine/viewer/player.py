@@ -16,12 +16,12 @@ from pliant.errors import PliantError
 from pliant.scene import changes
 from pliant.scene.loading import SceneSource, find_scene, make_scene, read_options
 from pliant.scene.scene import Scene
-from pliant.sim import checkpoint
+from pliant.sim import checkpoint, fields
 from pliant.sim.simulation import Simulation
-from pliant.viewer import fields
+from pliant.sim.snapshot import counts
 from pliant.viewer.knobs import change, knobs
 from pliant.viewer.messages import COMMANDS, Moment, Notice, Opened
-from pliant.viewer.moments import counts, figures, snapshot
+from pliant.viewer.moments import figures, snapshot
 
 LATELY = 1.0  # [s]: rates are means over the steps of this time
 GLANCE = 0.02  # [s] between looks at a factorisation under way
@@ -140,7 +140,7 @@ class Player:
             return
         with self._busy("Resetting"):
             scene = self._scene(self._turned)
-            self._take(Simulation(scene, "cpu", changes.weighed(self._initial, scene)))
+            self._take(Simulation(scene, "cpu", changes.with_masses(self._initial, scene)))
 
     def set(self, owner: str, name: str, value: float) -> None:  # noqa: A003
         sim = self._ready()
@@ -209,7 +209,7 @@ class Player:
             self._source = find_scene(self.given)
             self._written = self._last_written()
             sim = self._scene({}).build()
-            self._initial = checkpoint.hold(sim)
+            self._initial = checkpoint.capture_state(sim)
             self._take(sim)
             self.tell(Opened(self._source.name, sim.canvas.stage, knobs(sim.scene), fields.units(sim), counts(sim),
                              list(sim.notes), fields.meanings(sim)))  # fmt: skip

@@ -5,7 +5,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from pliant.io.data import GRAINS
+from pliant.core.data import GRAINS
 from pliant.viewer.messages import Figures
 from pliant.viewer.paint import figure
 from pliant.viewer.ui import MARGIN, Ui

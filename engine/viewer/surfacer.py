@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from pliant.core.data import Cloud, Snapshot, TriMesh
 from pliant.core.processes import give_way, ignore_interrupts, start_apart
 from pliant.errors import PliantError
-from pliant.io.data import Cloud, Snapshot, TriMesh
 from pliant.render.fluid_surface import reconstruct
-from pliant.render.render_scene import Stage
+from pliant.render.render_scene import RenderScene
 
 Job = tuple[str, Cloud, float, np.ndarray]  # a body, its particles, their radius [m], the planes of walls around them
 
@@ -29,7 +29,7 @@ class Surfacer:
         self._thread: threading.Thread | None = None
         self._last: tuple[int, float, str] | None = None
 
-    def ask(self, stage: Stage, snapshot: Snapshot, field: str) -> None:
+    def ask(self, stage: RenderScene, snapshot: Snapshot, field: str) -> None:
         """Makes those of a moment, unless it still makes those of an earlier one."""
         key = (snapshot.index, snapshot.time, field)
         if key == self._last or (self._thread is not None and self._thread.is_alive()):
@@ -47,7 +47,7 @@ class Surfacer:
             process.terminate()
             process.join()
 
-    def _make(self, stage: Stage, snapshot: Snapshot, field: str) -> None:
+    def _make(self, stage: RenderScene, snapshot: Snapshot, field: str) -> None:
         assert self._connection is not None
         try:
             self._connection.send(_jobs(stage, snapshot, field))
@@ -64,7 +64,7 @@ class Surfacer:
         self.fresh = True
 
 
-def _jobs(stage: Stage, snapshot: Snapshot, field: str) -> list[Job]:
+def _jobs(stage: RenderScene, snapshot: Snapshot, field: str) -> list[Job]:
     fluids = [(b, snapshot.clouds[b.name]) for b in stage.bodies if b.fluid and b.name in snapshot.clouds]
     return [(body.name, Cloud(cloud.x, {field: cloud.fields[field].astype(np.float32)}), body.radius,
              stage.planes_around(cloud.x, snapshot.poses)) for body, cloud in fluids]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pliant.render.camera import Camera, Triple
-from pliant.render.render_scene import Stage
+from pliant.render.render_scene import RenderScene
 
 ASPECT = 16 / 9  # of pictures that cameras of scenes are made for, and of pages that are not known yet
 CLOSE = 1e-3  # relative, or radians: cameras that differ by less are the same
@@ -19,10 +19,10 @@ class Cameras:
 
     def __init__(self, server: Any):
         self._server = server
-        self._stage: Stage | None = None
+        self._stage: RenderScene | None = None
         self._aimed: dict[int, tuple[Triple | None, float, Camera]] = {}  # direction, aspect and camera of visitors
 
-    def open(self, stage: Stage) -> None:
+    def open(self, stage: RenderScene) -> None:
         """From now on this is looked at; those who are there see all of it if they saw nothing before."""
         first, self._stage = self._stage is None, stage
         if first:
@@ -64,7 +64,7 @@ def aim(handle: Any, camera: Camera) -> None:
     handle.fov, handle.near, handle.far = math.radians(camera.fov), NEAR * camera.distance, FAR * camera.distance
 
 
-def own_view(stage: Stage, aspect: float) -> Camera:
+def own_view(stage: RenderScene, aspect: float) -> Camera:
     """The scene's own view. A camera that does not ask how wide a picture is was made for one of 16:9; in a narrower
     page it sees as much from left to right."""
     camera = stage.view(0.0, aspect)

@@ -18,7 +18,7 @@ import numpy as np
 from pliant.render.colors import COLOR_MAPS, colormap
 from pliant.render.overlay import scaled, ticks
 from pliant.render.picture import Bar
-from pliant.render.render_scene import Stage
+from pliant.render.render_scene import RenderScene
 from pliant.viewer.messages import Figures, Knob, Opened
 from pliant.viewer.navigation import VIEWS
 from pliant.viewer.state import AXES, FLUIDS, LIMITS, OWN, SOLIDS, WALLS, ViewState
@@ -208,7 +208,7 @@ class Panel:
                 self._listen(handle, name)
             self._tick("Colour bar", "bar", state.bar)
 
-    def _add_visibility(self, stage: Stage, bodies: list[str], state: ViewState) -> None:
+    def _add_visibility(self, stage: RenderScene, bodies: list[str], state: ViewState) -> None:
         with self._gui.add_folder("Shown", expand_by_default=False):
             for name in bodies:
                 handle = self._gui.add_checkbox(name, name not in state.hidden)

@@ -27,8 +27,8 @@ from pliant.render.picture import Bar, Lines, Picture, Points, Surface
 from pliant.render.raster import Raster
 from pliant.render.renderer import elsewhere
 from pliant.render.vulkan import available
+from pliant.sim.fields import USUAL
 from pliant.viewer.drawing import Drawing, Drawn
-from pliant.viewer.fields import USUAL
 from pliant.viewer.files import Folder, Recorder
 from pliant.viewer.messages import COMMANDS, Moment, Notice, Opened
 from pliant.viewer.navigation import VIEWS, Navigator, Room

@@ -46,18 +46,18 @@ def gradient_of(e: ti.i32, wraps: ti.template(), period: ti.template(), X: ti.te
 
 
 @ti.func
-def stress_of(F: mat3, R: mat3, S: mat3, shear: ti.f32, bulk: ti.f32, rank: ti.f32):
+def stress_of(F: mat3, R: mat3, S: mat3, shear: ti.f32, lame_lambda: ti.f32, rank: ti.f32):
     """V P: derivative of the elastic energy with respect to F, at a fixed R (Eq. 14, 16)."""
     trace = 0.0
     for a, b in ti.static(ti.ndrange(3, 3)):
         trace += R[a, b] * F[a, b]
-    return shear * (F - R @ S) + bulk * (trace - rank) * (R @ S)
+    return shear * (F - R @ S) + lame_lambda * (trace - rank) * (R @ S)
 
 
 @ti.kernel
 def measure_strain(n: ti.i32, wraps: ti.template(), period: Vectors, X: Vectors, count: Ints, neighbor: IntTable,
-                   factor: RealTable, hold: RealTable, L: Matrices, S: Matrices, second: Matrices, shear: Reals,
-                   bulk: Reals, rank: Reals, V: Reals, weight: Reals, x: Vectors, F: Matrices, R: Matrices,
+                   factor: RealTable, zero_energy: RealTable, L: Matrices, S: Matrices, second: Matrices, shear: Reals,
+                   lame_lambda: Reals, rank: Reals, V: Reals, weight: Reals, x: Vectors, F: Matrices, R: Matrices,
                    T: Matrices):  # fmt: skip
     """Deformation gradients, rotations, and T from positions x."""
     for e in range(n):
@@ -67,32 +67,33 @@ def measure_strain(n: ti.i32, wraps: ti.template(), period: Vectors, X: Vectors,
             Xij = difference(X[e], X[j], wraps, period)
             pair = difference(x[e], x[j], wraps, period).outer_product(Xij)
             stretched -= factor[e, k] * pair
-            held += hold[e, k] * pair
+            held += zero_energy[e, k] * pair
         F[e] = stretched @ L[e]
         R[e] = rotation_of(F[e])
-        B = stress_of(F[e], R[e], S[e], shear[e], bulk[e], rank[e]) + F[e] @ second[e] - held
+        B = stress_of(F[e], R[e], S[e], shear[e], lame_lambda[e], rank[e]) + F[e] @ second[e] - held
         T[e] = weight[e] / V[e] * (B @ L[e])
 
 
 @ti.kernel
 def find_forces(n: ti.i32, wraps: ti.template(), period: Vectors, X: Vectors, count: Ints, neighbor: IntTable,
-                factor: RealTable, hold: RealTable, V: Reals, weight: Reals, x: Vectors, F: Matrices, T: Matrices,
-                scale: ti.f32, f: Vectors):  # fmt: skip
+                factor: RealTable, zero_energy: RealTable, V: Reals, weight: Reals, x: Vectors, F: Matrices,
+                T: Matrices, scale: ti.f32, f: Vectors):  # fmt: skip
     """`scale` times the elastic forces."""
     for e in range(n):
         total = vec3(0.0)
         for k in range(count[e]):
             j = neighbor[e, k]
             Xij = difference(X[e], X[j], wraps, period)
-            spring, a, b = hold[e, k], weight[e], weight[j]
+            spring, a, b = zero_energy[e, k], weight[e], weight[j]
             total += (V[e] * factor[e, k] * (T[e] + T[j]) + spring * (a * F[e] + b * F[j])) @ Xij
             total -= spring * (a + b) * difference(x[e], x[j], wraps, period)
         f[e] = scale * total
 
 
 @ti.kernel
-def hold_explicitly(n: ti.i32, wraps: ti.template(), period: Vectors, X: Vectors, count: Ints, neighbor: IntTable,
-                    spring: RealTable, x: Vectors, F: Matrices, scale: ti.f32, f: Vectors):  # fmt: skip
+def add_zero_energy_forces(n: ti.i32, wraps: ti.template(), period: Vectors, X: Vectors, count: Ints,
+                           neighbor: IntTable, spring: RealTable, x: Vectors, F: Matrices, scale: ti.f32,
+                           f: Vectors):  # fmt: skip
     """Adds `scale` times Ganzenmüller's forces (2015, Eq. 15): the error of each pair, along the line between them."""
     for e in range(n):
         total = vec3(0.0)
@@ -107,8 +108,8 @@ def hold_explicitly(n: ti.i32, wraps: ti.template(), period: Vectors, X: Vectors
 
 @ti.kernel
 def sum_energy(n: ti.i32, wraps: ti.template(), period: Vectors, X: Vectors, count: Ints, neighbor: IntTable,
-               hold: RealTable, S: Matrices, shear: Reals, bulk: Reals, rank: Reals, weight: Reals, x: Vectors,
-               F: Matrices, R: Matrices, partial: Reals):  # fmt: skip
+               zero_energy: RealTable, S: Matrices, shear: Reals, lame_lambda: Reals, rank: Reals, weight: Reals,
+               x: Vectors, F: Matrices, R: Matrices, partial: Reals):  # fmt: skip
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         lo, hi = block(s, n)
@@ -117,66 +118,66 @@ def sum_energy(n: ti.i32, wraps: ti.template(), period: Vectors, X: Vectors, cou
             trace = -rank[e]
             for a, b in ti.static(ti.ndrange(3, 3)):
                 trace += R[e][a, b] * F[e][a, b]
-            own = 0.5 * shear[e] * (F[e] - R[e] @ S[e]).norm_sqr() + 0.5 * bulk[e] * trace**2
+            own = 0.5 * shear[e] * (F[e] - R[e] @ S[e]).norm_sqr() + 0.5 * lame_lambda[e] * trace**2
             for k in range(count[e]):
                 j = neighbor[e, k]
                 error = F[e] @ difference(X[e], X[j], wraps, period) - difference(x[e], x[j], wraps, period)
-                own += 0.5 * hold[e, k] * error.norm_sqr()
+                own += 0.5 * zero_energy[e, k] * error.norm_sqr()
             total += weight[e] * own
         partial[s] = total
 
 
 @ti.kernel
-def look_ahead(n: ti.i32, slot: Ints, ids: Ints, mobility: Reals, share: ti.f32, dt: ti.f32, x: Vectors, v: Vectors,
-               settled: Vectors, place: Ints, ahead: Vectors, kick: Vectors, change: Vectors,
-               correction: Vectors):  # fmt: skip
+def predict_positions(n: ti.i32, slot: Ints, inverse_density: Reals, share: ti.f32, dt: ti.f32, x: Vectors, v: Vectors,
+                      v_elastic: Vectors, place: Ints, x_predicted: Vectors, dv_external: Vectors, dv: Vectors,
+                      correction: Vectors):  # fmt: skip
     """Elastic particles in their own order: where each is among all, where it would be after dt at the velocity that
     elasticity left it with, and what everything else has added to that since, as if over all of dt."""
     for i in range(n):
-        e = slot[ids[i]]
+        e = slot[i]
         if e >= 0:
-            if mobility[i] == 0.0:
-                settled[i] = v[i]
+            if inverse_density[i] == 0.0:
+                v_elastic[i] = v[i]
             place[e] = i
-            ahead[e] = x[i] + dt * settled[i]
-            kick[e] = (v[i] - settled[i]) / share
-            change[e], correction[e] = vec3(0.0), vec3(0.0)
+            x_predicted[e] = x[i] + dt * v_elastic[i]
+            dv_external[e] = (v[i] - v_elastic[i]) / share
+            dv[e], correction[e] = vec3(0.0), vec3(0.0)
 
 
 @ti.kernel
-def go_on(n: ti.i32, dt: ti.f32, correction: Vectors, change: Vectors, ahead: Vectors):
+def go_on(n: ti.i32, dt: ti.f32, correction: Vectors, dv: Vectors, x_predicted: Vectors):
     """Adds a correction to the changes of velocity, and to the positions ahead what it makes there."""
     for e in range(n):
-        change[e] += correction[e]
-        ahead[e] += dt * correction[e]
+        dv[e] += correction[e]
+        x_predicted[e] += dt * correction[e]
 
 
 @ti.kernel
-def add_impulse(n: ti.i32, m: Reals, kick: Vectors, change: Vectors, force: Vectors):
-    """dt f + m (kick - dv): the impulse not yet answered."""
+def add_impulse(n: ti.i32, m: Reals, dv_external: Vectors, dv: Vectors, force: Vectors):
+    """dt f + m (dv_external - dv): the impulse not yet answered."""
     for e in range(n):
-        force[e] += m[e] * (kick[e] - change[e])
+        force[e] += m[e] * (dv_external[e] - dv[e])
 
 
 @ti.kernel
-def press(n: ti.i32, L: Matrices, S: Matrices, bulk: Reals, rank: Reals, V: Reals, weight: Reals, F: Matrices,
+def press(n: ti.i32, L: Matrices, S: Matrices, lame_lambda: Reals, rank: Reals, V: Reals, weight: Reals, F: Matrices,
           R: Matrices, T: Matrices):  # fmt: skip
     """T of the volume term alone (Eq. 16)."""
     for e in range(n):
         trace = -rank[e]
         for a, b in ti.static(ti.ndrange(3, 3)):
             trace += R[e][a, b] * F[e][a, b]
-        T[e] = weight[e] / V[e] * bulk[e] * trace * (R[e] @ S[e] @ L[e])
+        T[e] = weight[e] / V[e] * lame_lambda[e] * trace * (R[e] @ S[e] @ L[e])
 
 
 @ti.kernel
 def respond(n: ti.i32, wraps: ti.template(), period: Vectors, X: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, L: Matrices, S: Matrices, R: Matrices, shear: Reals, bulk: Reals, V: Reals,
+            factor: RealTable, L: Matrices, S: Matrices, R: Matrices, shear: Reals, lame_lambda: Reals, V: Reals,
             weight: Reals, u: Vectors, T: Matrices):  # fmt: skip
     """T of small displacements u on top of a state with the rotations R: Hooke's law in the rotated frame."""
     for e in range(n):
         G = R[e].transpose() @ gradient_of(e, wraps, period, X, count, neighbor, factor, u, L)
-        B = 0.5 * shear[e] * (G + G.transpose()) @ S[e] + bulk[e] * G.trace() * S[e]
+        B = 0.5 * shear[e] * (G + G.transpose()) @ S[e] + lame_lambda[e] * G.trace() * S[e]
         T[e] = weight[e] / V[e] * (R[e] @ B @ L[e])
 
 
@@ -200,12 +201,12 @@ def precondition(n: ti.i32, m: Reals, free: Ints, residual: Vectors, z: Vectors)
 
 
 @ti.kernel
-def settle(n: ti.i32, share: ti.f32, place: Ints, mobility: Reals, change: Vectors, settled: Vectors, v: Vectors):
+def settle(n: ti.i32, share: ti.f32, place: Ints, inverse_density: Reals, dv: Vectors, v_elastic: Vectors, v: Vectors):
     for e in range(n):
         i = place[e]
-        if mobility[i] > 0.0:
-            v[i] = settled[i] + share * change[e]
-            settled[i] = v[i]
+        if inverse_density[i] > 0.0:
+            v[i] = v_elastic[i] + share * dv[e]
+            v_elastic[i] = v[i]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,36 +214,48 @@ class Law:
     """Lamé's constants of one body [Pa] and its zero-energy stiffness alpha."""
 
     shear: float
-    bulk: tuple[float, float, float, float]  # by the number of directions that have neighbours
-    hold: float
+    lame_lambda: tuple[float, float, float, float]  # by the number of directions that have neighbors
+    zero_energy: float
 
     @classmethod
     def of(cls, material: Any) -> "Law":
-        return cls(material.shear, tuple(material.bulk(k) for k in range(4)), material.zero_energy)  # type: ignore[arg-type]
+        return cls(material.shear, tuple(material.lame_lambda(k) for k in range(4)),
+                   material.zero_energy)  # type: ignore[arg-type]  # fmt: skip
 
 
 class ElasticBodies:
     """All elastic particles of a scene, as arrays that kernels take."""
 
-    def __init__(self, particles: Particles, rests: list[Rest], ids: np.ndarray, wraps: bool, period: ti.Ndarray):
-        self.particles, self.wraps, self.period = particles, wraps, period
-        self.ids = ids
-        self.n = n = len(ids)
-        sizes = [rest.n for rest in rests]
-        self.starts = np.concatenate([[0], np.cumsum(sizes)])
-        slot = np.full(particles.n, -1, np.int32)
-        slot[ids] = np.arange(n)
-        self.slot, self.place = upload(slot, ti.i32), ti.ndarray(ti.i32, n)
+    def __init__(self, particles: Particles, rests: list[Rest], solids: list[int], wraps: bool, period: ti.Ndarray):
+        """`solids` are the numbers of the bodies."""
+        self.particles, self.solids, self.wraps, self.period = particles, solids, wraps, period
+        self.starts = np.concatenate([[0], np.cumsum([rest.n for rest in rests])])
+        self.n = n = int(self.starts[-1])
+        particles.slot.fill(-1)
+        self.write("slot", np.arange(n))
+        self.place = ti.ndarray(ti.i32, n)
         self._upload(rests)
-        self.mass = upload(particles.by_id("m")[ids], ti.f32)
-        self.ahead, self.kick, self.force = (ti.ndarray(vec3, n) for _ in range(3))
-        self.change, self.correction = ti.ndarray(vec3, n), ti.ndarray(vec3, n)
+        self.mass = upload(self.read("m"), ti.f32)
+        self.x_predicted, self.dv_external, self.force = (ti.ndarray(vec3, n) for _ in range(3))
+        self.dv, self.correction = ti.ndarray(vec3, n), ti.ndarray(vec3, n)
         self.F, self.R, self.T = (ti.ndarray(mat3, n) for _ in range(3))
-        self.shear, self.bulk, self.none = (ti.ndarray(ti.f32, n) for _ in range(3))
+        self.shear, self.lame_lambda, self.none = (ti.ndarray(ti.f32, n) for _ in range(3))
         self.none.fill(0.0)
         self.spring: ti.Ndarray | None = None  # where zero-energy modes are held explicitly
         self.weight, self.free = ti.ndarray(ti.f32, n), ti.ndarray(ti.i32, n)
         self.partial = ti.ndarray(ti.f32, BLOCKS)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Where the particles are among all now, in their own order."""
+        return np.concatenate([self.particles.rows_of(b) for b in self.solids])
+
+    def read(self, name: str) -> np.ndarray:
+        """A field of the particles, in their own order."""
+        return self.particles.read(name, self.rows)
+
+    def write(self, name: str, values: np.ndarray) -> None:
+        self.particles.write(name, self.rows, values)
 
     def _upload(self, rests: list[Rest]) -> None:
         folded = [fold(rest, LANES) for rest in rests]
@@ -255,7 +268,7 @@ class ElasticBodies:
         self.neighbor = upload(neighbor, ti.i32)
         self._width = width
         self.factor = upload(self._table([rest.V[rest.j] * rest.slope for rest in rests]), ti.f32)
-        self.hold = ti.ndarray(ti.f32, (self.n, width))
+        self.zero_energy = ti.ndarray(ti.f32, (self.n, width))
         self.X = upload(np.concatenate([rest.X for rest in rests]), vec3)
         self.V = upload(np.concatenate([rest.V for rest in rests]), ti.f32)
         self.L = upload(np.concatenate([rest.L for rest in rests]), mat3)
@@ -275,17 +288,18 @@ class ElasticBodies:
         self.free.from_numpy(free.astype(np.int32))
         pairs = list(zip(self.rests, laws, strict=True))
         self.shear.from_numpy(np.concatenate([2 * law.shear * rest.V for rest, law in pairs]).astype(np.float32))
-        bulk = [np.asarray(law.bulk)[rest.rank] * rest.V for rest, law in pairs]
-        self.bulk.from_numpy(np.concatenate(bulk).astype(np.float32))
-        springs = [law.hold * law.shear * rest.hold for rest, law in pairs]
+        volume_terms = [np.asarray(law.lame_lambda)[rest.rank] * rest.V for rest, law in pairs]
+        self.lame_lambda.from_numpy(np.concatenate(volume_terms).astype(np.float32))
+        springs = [law.zero_energy * law.shear * rest.zero_energy_weight for rest, law in pairs]
         shares = [1.0] * len(pairs)
         if explicit_step is not None:
             mass = np.split(self.mass.to_numpy()[: self.n], self.starts[1:-1])
             shares = [_stable(rest, s, m, explicit_step) for (rest, _), s, m in zip(pairs, springs, mass, strict=True)]
             self.spring = upload(self._table([a * s for a, s in zip(shares, springs, strict=True)]), ti.f32)
             springs = [0.0 * s for s in springs]
-        self.hold.from_numpy(self._table(springs).astype(np.float32))
-        second = [(s.any() * law.hold * law.shear) * rest.second for (rest, law), s in zip(pairs, springs, strict=True)]
+        self.zero_energy.from_numpy(self._table(springs).astype(np.float32))
+        second = [(s.any() * law.zero_energy * law.shear) * rest.second
+                  for (rest, law), s in zip(pairs, springs, strict=True)]  # fmt: skip
         self.second.from_numpy(np.concatenate(second).astype(np.float32))
         return shares
 
@@ -293,25 +307,25 @@ class ElasticBodies:
     def pairs(self) -> tuple:
         return (self.wraps, self.period, self.X, self.count, self.neighbor)
 
-    def look_ahead(self, dt: float, share: float = 1.0) -> None:
-        """Finds the particles, where they would be after dt [s], and what kicked them in the last `share` of dt."""
+    def predict_positions(self, dt: float, share: float = 1.0) -> None:
+        """Finds the particles, where they would be after dt [s], and what acted on them in the last `share` of dt."""
         p = self.particles
-        look_ahead(p.n, self.slot, p.id, p.mobility, share, dt, p.x, p.v, p.settled_v, self.place, self.ahead,
-                   self.kick, self.change, self.correction)  # fmt: skip
+        predict_positions(p.n, p.slot, p.inverse_density, share, dt, p.x, p.v, p.v_elastic, self.place,
+                          self.x_predicted, self.dv_external, self.dv, self.correction)  # fmt: skip
 
-    def find_forces(self, scale: float, bulk: bool = True) -> None:
-        """`force`: scale times the elastic force at `ahead`, with the volume term or without."""
-        measure_strain(self.n, *self.pairs, self.factor, self.hold, self.L, self.S, self.second,
-                       self.shear, self.bulk if bulk else self.none, self.rank, self.V, self.weight, self.ahead,
+    def find_forces(self, scale: float, volume: bool = True) -> None:
+        """`force`: scale times the elastic force at `x_predicted`, with the volume term or without."""
+        measure_strain(self.n, *self.pairs, self.factor, self.zero_energy, self.L, self.S, self.second, self.shear,
+                       self.lame_lambda if volume else self.none, self.rank, self.V, self.weight, self.x_predicted,
                        self.F, self.R, self.T)  # fmt: skip
-        find_forces(self.n, *self.pairs, self.factor, self.hold, self.V, self.weight, self.ahead, self.F, self.T,
-                    scale, self.force)  # fmt: skip
+        find_forces(self.n, *self.pairs, self.factor, self.zero_energy, self.V, self.weight, self.x_predicted, self.F,
+                    self.T, scale, self.force)  # fmt: skip
         if self.spring is not None:
-            hold_explicitly(self.n, *self.pairs, self.spring, self.ahead, self.F, scale, self.force)
+            add_zero_energy_forces(self.n, *self.pairs, self.spring, self.x_predicted, self.F, scale, self.force)
 
     def accept(self, dt: float) -> None:
-        """Adds `correction` to `change`, and takes it along in `ahead`."""
-        go_on(self.n, dt, self.correction, self.change, self.ahead)
+        """Adds `correction` to `dv`, and takes it along in `x_predicted`."""
+        go_on(self.n, dt, self.correction, self.dv, self.x_predicted)
 
     def resist(self, m: ti.Ndarray, u: ti.Ndarray, scale: float, out: ti.Ndarray) -> None:
         """out = m u - scale times the force of `T`, on free particles."""
@@ -320,11 +334,11 @@ class ElasticBodies:
     def iterate(self, cg: ConjugateGradient, dt: float, shear: ti.Ndarray, residual: ti.Ndarray, direction: ti.Ndarray,
                 image: ti.Ndarray, z: ti.Ndarray) -> int:  # fmt: skip
         """Solves (M + dt^2 H) correction = residual from the guess in `correction`, with Hooke's law for `shear` and
-        the bulk constant in the frames R; returns the number of iterations."""
+        Lamé's lambda in the frames R; returns the number of iterations."""
 
         def multiply(u: ti.Ndarray, out: ti.Ndarray) -> None:
-            respond(self.n, *self.pairs, self.factor, self.L, self.S, self.R, shear, self.bulk, self.V, self.weight, u,
-                    self.T)  # fmt: skip
+            respond(self.n, *self.pairs, self.factor, self.L, self.S, self.R, shear, self.lame_lambda, self.V,
+                    self.weight, u, self.T)  # fmt: skip
             self.resist(self.mass, u, dt * dt, out)
 
         return cg.solve(self.n, self.correction, residual, direction, image, z, multiply,
@@ -332,10 +346,10 @@ class ElasticBodies:
 
     def energy(self) -> float:
         """Elastic energy of the present state [J]."""
-        self.look_ahead(0.0)
+        self.predict_positions(0.0)
         self.find_forces(1.0)
-        sum_energy(self.n, *self.pairs, self.hold, self.S, self.shear, self.bulk, self.rank, self.weight, self.ahead,
-                   self.F, self.R, self.partial)  # fmt: skip
+        sum_energy(self.n, *self.pairs, self.zero_energy, self.S, self.shear, self.lame_lambda, self.rank, self.weight,
+                   self.x_predicted, self.F, self.R, self.partial)  # fmt: skip
         return float(self.partial.to_numpy().sum(dtype=float))
 
 

@@ -1,7 +1,8 @@
 """The rest pose of an elastic body: who is whose neighbour, volumes, corrected gradients, and the constant matrix.
 
 Everything here is worked out once, in double precision (Kugelstadt et al. 2021, Sections 3 and 4). With the corrected
-gradients g_ij = V_j L_i grad W_ij (Eq. 7, 8) the deformation gradient is F_i = sum_j (x_j - x_i) g_ij^T (Eq. 9).
+gradients g_ij = V_j L_i grad W_ij (Eq. 7,
+                                    8) the deformation gradient is F_i = sum_j (x_j - x_i) g_ij^T (Eq. 9).  # fmt: skip
 
 **Volumes.** Eq. 5 gives particles at the surface too much, and so the body. But their gradients look inwards, by 0.18
 spacings at a plane, and show too little of a bending. So the surplus is kept there and taken from the particles below:
@@ -10,8 +11,8 @@ is 15 % too soft, and with all volumes scaled alike its error shrinks as slowly 
 
 **Thin parts.** Where neighbours lie in a plane, on a line or nowhere, the matrix of Eq. 8 is singular. There L_i is the
 inverse on the directions that have neighbours, which a projection S_i keeps, and the particle is a piece of sheet or
-thread: it is stretched and sheared within S_i alone, and thins out freely (see `Elastic.bulk`). Bending is then left
-to the zero-energy term.
+thread: it is stretched and sheared within S_i alone, and thins out freely (see `Elastic.lame_lambda`). Bending is then
+left to the zero-energy term.
 """
 
 import dataclasses
@@ -42,7 +43,7 @@ class Rest:
     j: NDArray[np.int64]
     Xij: Array  # X_i - X_j (pairs, 3) [m]
     slope: Array  # W'(r) / r [1/m^5]: grad W_ij = slope Xij
-    hold: Array  # V_i V_j W_ij / r^2 [m]: weight of a pair in the zero-energy term (Eq. 20), without alpha mu
+    zero_energy_weight: Array  # V_i V_j W_ij / r^2 [m] of a pair (Eq. 20), without alpha mu
 
     @property
     def n(self) -> int:
@@ -84,7 +85,7 @@ class Rest:
     @property
     def second(self) -> Array:
         """sum_j hold_ij Xij Xij^T (n, 3, 3)."""
-        return self.sum_over_pairs(self.hold[:, None, None] * self.Xij[:, :, None] * self.Xij[:, None, :])
+        return self.sum_over_pairs(self.zero_energy_weight[:, None, None] * self.Xij[:, :, None] * self.Xij[:, None, :])
 
     @property
     def corrected(self) -> Array:
@@ -183,9 +184,9 @@ def congruent(X: Array, Y: Array, tolerance: float) -> bool:  # noqa: N803
     return bool(np.abs(distances(X, Y)).max(initial=0.0) < tolerance)
 
 
-def stiffness(rest: Rest, shear: float, hold: float, weight: Array) -> sp.csc_matrix:
-    """K of the energy x^T K x / 2 = sum_i weight_i (shear V_i |F_i|^2 / 2 + hold E^ze_i), for one component of x
-    (Eq. 29): `shear` is 2 mu [Pa], `hold` is alpha mu [Pa].
+def stiffness(rest: Rest, shear: float, zero_energy: float, weight: Array) -> sp.csc_matrix:
+    """K of the energy x^T K x / 2 = sum_i weight_i (shear V_i |F_i|^2 / 2 + zero_energy E^ze_i), for one component of x
+    (Eq. 29): `shear` is 2 mu [Pa], `zero_energy` is alpha mu [Pa].
 
     With Y_a x = sum_j hold_ij Xij,a (x_i - x_j) the zero-energy part is
     sum_j hold_ij |F_i Xij - x_ij|^2 = F_i second F_i^T - 2 F_i . Y_i + sum_j hold_ij |x_ij|^2, which needs no matrix of
@@ -193,11 +194,12 @@ def stiffness(rest: Rest, shear: float, hold: float, weight: Array) -> sp.csc_ma
     G, second, w = rest.gradients, rest.second, sp.diags(weight)
     half = []
     for a in range(3):
-        mine = sp.diags(0.5 * shear * rest.V) @ G[a] - hold * rest.differences(rest.hold * rest.Xij[:, a])
-        half.append(w @ (mine + 0.5 * hold * sum(sp.diags(second[:, a, b]) @ G[b] for b in range(3))))
+        weighted = rest.differences(rest.zero_energy_weight * rest.Xij[:, a])
+        mine = sp.diags(0.5 * shear * rest.V) @ G[a] - zero_energy * weighted
+        half.append(w @ (mine + 0.5 * zero_energy * sum(sp.diags(second[:, a, b]) @ G[b] for b in range(3))))
     product = (sp.vstack(G).T.tocsr() @ sp.vstack(half).tocsr()).tocsr()
-    pairs = rest.hold * (weight[rest.i] + weight[rest.j])
-    return (product + product.T + hold * rest.differences(pairs)).tocsc()
+    pairs = rest.zero_energy_weight * (weight[rest.i] + weight[rest.j])
+    return (product + product.T + zero_energy * rest.differences(pairs)).tocsc()
 
 
 def fold(rest: Rest, lanes: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:

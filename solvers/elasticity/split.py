@@ -26,6 +26,7 @@ own splitting, for comparison.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ClassVar
 
@@ -36,7 +37,7 @@ import taichi as ti
 from pliant.core.backend import SHARE_OF_MEMORY, available_memory, vec3
 from pliant.core.console import console
 from pliant.core.options import param
-from pliant.core.particles import Field, gather_vectors, scatter_vectors
+from pliant.core.store import Field, gather, scatter_vectors
 from pliant.core.world import World
 from pliant.errors import PliantError
 from pliant.solvers.elasticity.base import SAME, Elasticity, ElasticityOptions
@@ -45,8 +46,9 @@ from pliant.solvers.elasticity.rest import Rest, congruent, stiffness
 from pliant.solvers.linear.cg import ConjugateGradient
 from pliant.solvers.linear.cholesky import Factor, factorise
 from pliant.solvers.linear.iterative import Iterative
+from pliant.solvers.stage import SolveResult
 
-LEAST_EASE = 0.01  # of its own mobility is what a particle keeps, however much moves along with it
+LEAST_SHARE = 0.01  # of its own inverse density is what a particle keeps, however much moves along with it
 CG_TOLERANCE, CG_ITERATIONS = 1e-4, 500
 LARGE = 20_000  # particles: what is factorised above this is announced
 
@@ -83,7 +85,7 @@ def factor_bytes(n: int) -> float:
 
 def bound(law: Law) -> float:
     """c: how much stiffer than stretching alone stretching and volume together can be."""
-    return 1.0 + 1.5 * max(law.bulk[3] / law.shear, 0.0)
+    return 1.0 + 1.5 * max(law.lame_lambda[3] / law.shear, 0.0)
 
 
 @dataclasses.dataclass
@@ -101,11 +103,11 @@ class Share:
         alike = all(np.array_equal(mine, theirs) for mine, theirs in pairs)
         return self.law == other.law and alike and congruent(self.rest.X, other.rest.X, tolerance)
 
-    def matrix(self, dt: float, c: float, hold: bool) -> sp.csr_matrix:
+    def matrix(self, dt: float, c: float, zero_energy: bool) -> sp.csr_matrix:
         """M + dt^2 (c times stretching + zero-energy), for the free particles."""
         weight = np.full(self.rest.n, HELD)
         weight[self.free] = 1.0
-        K = stiffness(self.rest, 2 * self.law.shear * c, hold * self.law.hold * self.law.shear, weight)
+        K = stiffness(self.rest, 2 * self.law.shear * c, zero_energy * self.law.zero_energy * self.law.shear, weight)
         return (sp.diags(self.mass) + dt**2 * K).tocsr()[self.free][:, self.free]
 
 
@@ -116,7 +118,7 @@ class SplitSolver(Elasticity):
     volume = "bounded"
 
     @classmethod
-    def wanted(cls, materials: tuple, settings: Any) -> bool:
+    def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
         return super().wanted(materials, settings) and settings.elasticity.volume == cls.volume
 
     def __init__(self, world: World, settings: Any):
@@ -131,8 +133,7 @@ class SplitSolver(Elasticity):
         self._coming: Future | None = self.threads.submit(self._factors, self._shares())
 
     def _shares(self) -> list[Share]:
-        p, starts = self.world.particles, self.bodies.starts.tolist()
-        mass = p.by_id("m")[self.bodies.ids].astype(float)
+        starts, mass = self.bodies.starts.tolist(), self.bodies.read("m").astype(float)
         found: list[Share] = []
         for rest, law, a, b in zip(self.rests, self.laws, starts[:-1], starts[1:], strict=True):
             mine = Share(rest, law, mass[a:b], np.flatnonzero(self.free[a:b]), [a])
@@ -145,14 +146,14 @@ class SplitSolver(Elasticity):
 
     def _factors(self, shares: list[Share]) -> list[tuple[Factor | Iterative, Share]]:
         """What solves for each share: what was made for an equal one before, or a new one."""
-        known, hold = self.world.kept.get("factors", []), not self.settings.explicit_control
+        known, implicit = self.world.cache.get("factors", []), not self.settings.explicit_control
         todo, factors = [], []
         for share in shares:
             c = bound(share.law) if self.volume == "bounded" else 1.0
-            asked = self.dt, c, hold, self.settings.solver
+            asked = self.dt, c, implicit, self.settings.solver
             factor = next((f for a, s, f in known if a == asked and s.admits(share, SAME * self.world.spacing)), None)
             todo.append((asked, share, factor))
-        self.world.kept["factors"] = known = [one for one in todo if one[2] is not None]  # others can be forgotten
+        self.world.cache["factors"] = known = [one for one in todo if one[2] is not None]  # others can be forgotten
         for asked, share, factor in todo:
             if factor is None:
                 factor = self._factor(share, share.matrix(*asked[:3]))
@@ -182,20 +183,23 @@ class SplitSolver(Elasticity):
                           "little memory, but slower the stiffer the body.")  # fmt: skip
         return needed <= free
 
+    def factors(self) -> list[Factor | Iterative]:
+        """What the matrices are solved with, once they are there; empty after the first step has taken them over."""
+        return [factor for factor, _ in self._coming.result()] if self._coming is not None else []
+
     @property
     def ready(self) -> bool:
         """Whether the next step need not wait for a factorisation."""
         return self._coming is None or self._coming.done()
 
-    def renew(self) -> None:
+    def find_effective_densities(self) -> None:
         """Waits for the factors."""
         assert self._coming is not None
         pairs, self._coming = self._coming.result(), None
         self.solvers = [f.bind(np.array([start + share.free for start in share.starts])) for f, share in pairs]
-        p = self.world.particles
-        ease = p.by_id("mobility")
-        ease[self.bodies.ids] *= np.clip(self._shares_of_motion(), LEAST_EASE, 1.0)
-        p.set_by_id("ease", ease)
+        super().find_effective_densities()
+        own = self.bodies.read("inverse_density") * np.clip(self._shares_of_motion(), LEAST_SHARE, 1.0)
+        self.bodies.write("effective_inverse_density", own)
 
     def _shares_of_motion(self) -> np.ndarray:
         """How much of an impulse stays with a particle of the surface when its whole face is pushed, and the rest moves
@@ -203,27 +207,26 @@ class SplitSolver(Elasticity):
         particle those that its normal is made of."""
         bodies = self.bodies
         normal = np.concatenate([rest.normals for rest in self.rests])
-        mass = self.world.particles.by_id("m")[bodies.ids]
+        mass = bodies.read("m")
         share = np.where(normal.any(axis=1), 0.0, 1.0)
         for sign in (1.0, -1.0):
             facing = np.maximum(sign * normal, 0.0)
             bodies.force.from_numpy((mass[:, None] * facing).astype(np.float32))
-            bodies.change.fill(0.0)
+            bodies.dv.fill(0.0)
             for solver in self.solvers:
-                solver.solve(bodies.force, bodies.change)
-            share += np.einsum("na,na->n", facing, bodies.change.to_numpy())
+                solver.solve(bodies.force, bodies.dv)
+            share += np.einsum("na,na->n", facing, bodies.dv.to_numpy())
         return share
 
-    def solve(self) -> dict[str, float]:
+    def solve(self) -> None:
         bodies = self.bodies
         for _ in range(self.settings.iterations):
-            bodies.find_forces(self.dt, bulk=self.volume == "bounded")
-            add_impulse(bodies.n, bodies.mass, bodies.kick, bodies.change, bodies.force)
-            self.answer()
+            bodies.find_forces(self.dt, volume=self.volume == "bounded")
+            add_impulse(bodies.n, bodies.mass, bodies.dv_external, bodies.dv, bodies.force)
+            self.find_response()
             bodies.accept(self.dt)
-        return {}
 
-    def answer(self) -> int:
+    def find_response(self) -> int:
         for solver in self.solvers:
             solver.solve(self.bodies.force, self.bodies.correction)
         return 1
@@ -245,20 +248,20 @@ class PaperSolver(SplitSolver):
 
     def refresh(self) -> None:
         for b in self.solids:
-            if self.world.materials[b].poisson < 0:
-                raise PliantError(f"{self.world.names[b]}: Split(volume='cg') needs poisson of at least 0, for the "
-                                  "volume term alone is unstable below; use volume='bounded'")  # fmt: skip
+            if self._material(b).poisson < 0:
+                raise PliantError(f"{self.world.bodies[b].name}: Split(volume='cg') needs poisson of at least 0, for "
+                                  "the volume term alone is unstable below; use volume='bounded'")  # fmt: skip
         super().refresh()
 
-    def solve(self) -> dict[str, float]:
+    def solve(self) -> None:
         super().solve()
         bodies, p, dt = self.bodies, self.world.particles, self.dt
         bodies.find_forces(dt)  # for F and R at the new positions
-        press(bodies.n, bodies.L, bodies.S, bodies.bulk, bodies.rank, bodies.V, bodies.weight, bodies.F, bodies.R,
-              bodies.T)  # fmt: skip
-        bodies.resist(bodies.none, bodies.change, -dt, self.residual)
-        gather_vectors(bodies.n, bodies.place, p.volume_dv, bodies.correction)
+        press(bodies.n, bodies.L, bodies.S, bodies.lame_lambda, bodies.rank, bodies.V, bodies.weight, bodies.F,
+              bodies.R, bodies.T)  # fmt: skip
+        bodies.resist(bodies.none, bodies.dv, -dt, self.residual)
+        gather("vector", bodies.n, bodies.place, [(p.volume_dv, bodies.correction)])
         iterations = bodies.iterate(self.cg, dt, bodies.none, self.residual, self.direction, self.image, self.z)
         scatter_vectors(bodies.n, bodies.place, bodies.correction, p.volume_dv)
         bodies.accept(dt)
-        return {"volume iterations": iterations}
+        self.results["volume"] = SolveResult(iterations)

@@ -20,6 +20,7 @@ A particle may stand for many grains, of diameter `grain`: then D is theirs. The
 exposed particle, though of a packing with all its layers of grains at once.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,11 +29,11 @@ import taichi as ti
 from pliant.boundary.volume_map import STEEP
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, upload, vec3
 from pliant.core.neighbors import difference
-from pliant.core.particles import Field
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT
+from pliant.core.store import Field
 from pliant.core.world import World
 from pliant.materials.air import Air, WindGrid
-from pliant.solvers.forces.force import Force, material_table
+from pliant.solvers.stage import Force, material_table
 
 HIDDEN, SHOWN = 0.35, 0.65  # of the gradient at a flat surface: where `surface` begins, and where it is 1
 FULL = 2 / 3  # share of a full neighbourhood that makes up the bulk (Gissler et al. 2017)
@@ -67,12 +68,12 @@ def _blow(n: ti.i32, x: Vectors, place: Vectors, shape: Ints, nodes: Vectors, ai
 
 @ti.kernel
 def _drag(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-          factor: RealTable, d: ti.f32, flat: ti.f32, alone: ti.f32, strength: ti.f32, finer: ti.f32, body: Ints,
-          flows: Reals, mobility: Reals, V: Reals, density: Reals, wall: Vectors, air: Vectors,
+          factor: RealTable, d: ti.f32, flat: ti.f32, alone: ti.f32, strength: ti.f32, finer: ti.f32, material: Ints,
+          flows: Reals, inverse_density: Reals, V: Reals, density: Reals, wall: Vectors, air: Vectors,
           v: Vectors):  # fmt: skip
     """`strength` is dt 3/4 rho_air C_D; `finer` is 1 / D of the grains, or 0 where these are the particles."""
     for i in range(n):
-        if flows[body[i]] * mobility[i] > 0.0:
+        if flows[material[i]] * inverse_density[i] > 0.0:
             gradient = STILL * wall[i]
             for k in range(count[i]):
                 gradient += factor[i, k] * difference(x[i], x[neighbor[i, k]], wraps, period)
@@ -91,7 +92,7 @@ def _drag(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: I
                     nearest = ti.max(nearest, dx.dot(w) / ti.max(dx.norm(), 1e-6 * d))
                 omega = free * (1.0 - ti.min(nearest / speed, 1.0))
                 own = (ti.math.pi / (6.0 * V[i])) ** (1.0 / 3.0)
-                c = strength * omega * mobility[i] * ti.max(own, finer) * speed
+                c = strength * omega * inverse_density[i] * ti.max(own, finer) * speed
                 v[i] += c / (1.0 + c) * w
 
 
@@ -102,13 +103,13 @@ class Drag(Force):
     fields: ClassVar = (Field("air", "vector", "m/s", "velocity of the air"),)
 
     @classmethod
-    def wanted(cls, materials: tuple, settings: Any) -> bool:
-        return settings.air is not None and any(material.flows for material in materials)
+    def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
+        return settings.air is not None and any(m.has_particles and m.fluid_like for m in materials)
 
     def __init__(self, world: World, settings: Any):
         super().__init__(world, settings)
         self.air: Air = settings.air
-        self.flows = material_table(world, "flows")
+        self.fluid_like = material_table(world, "fluid_like")
         smoothing, d = world.neighbors.smoothing, world.spacing
         step = 1e-3
         beside = smoothing.plane_sum(np.array([1.0 - step, 1.0 + step]))
@@ -126,7 +127,7 @@ class Drag(Force):
     def _pull(self) -> float:
         """Largest F / (m |v_rel|^2) of any particle [1/m]."""
         own = (np.pi / 6) ** (1 / 3) / self.world.spacing
-        lightest = min(material.density for material in self.world.materials if material.flows)
+        lightest = min(material.density for material in self.world.materials if material.fluid_like)
         return float(0.75 * self.air.density * self.air.drag * max(own, self.finer) / lightest)
 
     @property
@@ -142,7 +143,7 @@ class Drag(Force):
         place = np.array([low, (shape - 1) / (np.asarray(grid.high, dtype=float) - low)])
         return upload(place, vec3), upload(shape, ti.i32), upload(nodes.reshape(-1, 3), vec3)
 
-    def meet(self) -> None:
+    def after_neighbors(self) -> None:
         """Finds the air around each particle. A user's function may fail: nothing has been changed yet."""
         p = self.world.particles
         if callable(self.air.velocity):
@@ -156,14 +157,13 @@ class Drag(Force):
         self.speed = _fastest(wind)
         p.set("air", wind)
 
-    def apply(self, dt: float) -> dict[str, float]:
+    def run(self, dt: float) -> None:
         w, p = self.world, self.world.particles
         strength = 0.75 * dt * self.air.density * self.air.drag
-        _drag(p.n, *w.neighbors.pairs, w.spacing, self.flat, self.alone, strength, self.finer, p.body, self.flows,
-              p.mobility, p.V, p.density, p.wall_gradient, p.air, p.v)  # fmt: skip
-        return {}
+        _drag(p.n, *w.neighbors.pairs, w.spacing, self.flat, self.alone, strength, self.finer, p.material,
+              self.fluid_like, p.inverse_density, p.V, p.density, p.wall_gradient, p.air, p.v)  # fmt: skip
 
-    def longest_step(self) -> float:
+    def max_dt(self) -> float:
         """Stable at any step, but what the wind picks up must not skip what is in its way: in a step it gets as far as
         the CFL condition lets it, because it is not faster yet or because the wind is not."""
         if callable(self.air.velocity) and self.asked != self.world.time:

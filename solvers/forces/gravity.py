@@ -1,17 +1,18 @@
 """Gravity."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import taichi as ti
 
 from pliant.core.backend import Reals, Vectors, vec3
-from pliant.solvers.forces.force import Force
+from pliant.solvers.stage import Force
 
 
 @ti.kernel
-def _add(n: ti.i32, change: vec3, mobility: Reals, v: Vectors):
+def _add(n: ti.i32, change: vec3, inverse_density: Reals, v: Vectors):
     for i in range(n):
-        if mobility[i] > 0.0:
+        if inverse_density[i] > 0.0:
             v[i] += change
 
 
@@ -21,10 +22,9 @@ class Gravity(Force):
     name = "gravity"
 
     @classmethod
-    def wanted(cls, materials: tuple, settings: Any) -> bool:
+    def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
         return any(settings.gravity)
 
-    def apply(self, dt: float) -> dict[str, float]:
+    def run(self, dt: float) -> None:
         p = self.world.particles
-        _add(p.n, vec3(*(dt * self.world.gravity)), p.mobility, p.v)
-        return {}
+        _add(p.n, vec3(*(dt * self.world.gravity)), p.inverse_density, p.v)

@@ -12,15 +12,16 @@ in pressure by 1.09 times the difference of their Laplace pressures 2 sigma / R.
 presses the whole drop together, by an amount that does not depend on R: pressures inside are that much higher.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import taichi as ti
 
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
 from pliant.core.neighbors import difference
-from pliant.core.particles import Field
+from pliant.core.store import Field
 from pliant.core.world import World
-from pliant.solvers.forces.force import Force, material_table
+from pliant.solvers.stage import Force, material_table
 
 COHESION = 335.0
 CURVATURE = COHESION / 1000.0  # Akinci et al. give both terms one coefficient, in units in which water has density 1000
@@ -46,8 +47,8 @@ def _normals(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count
 
 @ti.kernel
 def _pull(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-          factor: RealTable, h: ti.f32, dt: ti.f32, body: Ints, sigma: Reals, mobility: Reals, V: Reals, density: Reals,
-          wall: Reals, normal: Vectors, v: Vectors):  # fmt: skip
+          factor: RealTable, h: ti.f32, dt: ti.f32, material: Ints, sigma: Reals, inverse_density: Reals, V: Reals,
+          density: Reals, wall: Reals, normal: Vectors, v: Vectors):  # fmt: skip
     for i in range(n):
         total = vec3(0.0)
         for k in range(count[i]):
@@ -56,11 +57,11 @@ def _pull(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: I
                 dx = difference(x[i], x[j], wraps, period)
                 r = dx.norm()
                 # the weaker of two tensions acts between liquids: their interface costs what they do not share
-                strength = ti.min(sigma[body[i]], sigma[body[j]])
+                strength = ti.min(sigma[material[i]], sigma[material[j]])
                 even = 2.0 / (density[i] + wall[i] + density[j] + wall[j])
                 pull = COHESION * V[j] / h**3 * cohesion_spline(r / h) * dx / ti.max(r, 1e-6 * h)
                 total += strength * even * (pull + CURVATURE * (normal[i] - normal[j]))
-        v[i] -= dt * mobility[i] / (h * h) * total
+        v[i] -= dt * inverse_density[i] / (h * h) * total
 
 
 class SurfaceTension(Force):
@@ -70,21 +71,20 @@ class SurfaceTension(Force):
     fields: ClassVar = (Field("normal", "vector", "1", "surface normal times its sharpness"),)
 
     @classmethod
-    def wanted(cls, materials: tuple, settings: Any) -> bool:
+    def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
         return any(getattr(material, "surface_tension", 0.0) > 0.0 for material in materials)
 
     def __init__(self, world: World, settings: Any):
         super().__init__(world, settings)
         self.sigma = material_table(world, "surface_tension")
 
-    def apply(self, dt: float) -> dict[str, float]:
+    def run(self, dt: float) -> None:
         w, p = self.world, self.world.particles
         _normals(p.n, *w.neighbors.pairs, w.h, p.normal)
-        _pull(p.n, *w.neighbors.pairs, w.h, dt, p.body, self.sigma, p.mobility, p.V, p.density, p.wall_density,
-              p.normal, p.v)  # fmt: skip
-        return {}
+        _pull(p.n, *w.neighbors.pairs, w.h, dt, p.material, self.sigma, p.inverse_density, p.V, p.density,
+              p.wall_density, p.normal, p.v)  # fmt: skip
 
-    def longest_step(self) -> float:
+    def max_dt(self) -> float:
         tense = [m for m in self.world.materials if getattr(m, "surface_tension", 0.0) > 0.0]
         stiffest = min(m.density / m.surface_tension for m in tense)
         return CAPILLARY * float(stiffest * self.world.spacing**3 / 6.2832) ** 0.5

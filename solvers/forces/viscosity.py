@@ -16,6 +16,7 @@ energy so well that the motion of particles about their places, once there, woul
 No-slip walls pull on tangential velocities with the shear stress mu (v - v_wall) / phi on a particle's share of wall.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,10 +24,10 @@ import taichi as ti
 
 from pliant.core.backend import Ints, IntTable, Matrices, Reals, RealTable, Vectors, mat3, upload, vec3
 from pliant.core.neighbors import difference
-from pliant.core.particles import Field
+from pliant.core.store import Field
 from pliant.core.world import World
-from pliant.solvers.forces.force import Force, material_table
 from pliant.solvers.linear.cg import ConjugateGradient
+from pliant.solvers.stage import Force, SolveResult, material_table
 
 STABLE = 0.1  # explicit steps are kept below this times d^2 / nu (Morris et al. 1997 use 0.125 h^2 / nu)
 WEILER = 10.0 / 0.79  # 2 (dim + 2), corrected as explained above
@@ -34,13 +35,13 @@ CORE = 1e-3  # in units of d^2: keeps 1 / r^2 finite for coincident particles
 TOLERANCE = 1e-3  # relative residual of the implicit solve
 
 
-def numerical(materials: tuple, d: float, gravity: Any) -> list[float]:
+def numerical(materials: Sequence[Any], d: float, gravity: Any) -> list[float]:
     """Kinematic viscosity [m^2/s] by `damping` for each material, at spacing d [m]."""
     scale = d * float(np.sqrt(np.linalg.norm(gravity) * d))
     return [getattr(material, "damping", 0.0) * scale for material in materials]
 
 
-def thickest(materials: tuple, d: float, gravity: Any) -> float:
+def thickest(materials: Sequence[Any], d: float, gravity: Any) -> float:
     """Largest viscosity of all, the numerical one included [m^2/s]."""
     own = [getattr(material, "viscosity", 0.0) for material in materials]
     return max((a + b for a, b in zip(own, numerical(materials, d, gravity), strict=True)), default=0.0)
@@ -54,7 +55,7 @@ def tables(world: World) -> tuple[ti.Ndarray, ti.Ndarray, ti.Ndarray]:
     return nu, rho, upload((nu.to_numpy() + extra) * rho.to_numpy(), ti.f32)
 
 
-def use_implicit(materials: tuple, settings: Any) -> bool:
+def use_implicit(materials: Sequence[Any], settings: Any) -> bool:
     """One solver for the whole scene: implicit when a material asks for it or is too thick for explicit steps."""
     asked = {getattr(m, "viscosity_solver", "auto") for m in materials if getattr(m, "viscosity", 0.0) > 0.0}
     d = 2 * settings.particle_radius
@@ -74,16 +75,16 @@ def drag_of(i: ti.i32, v: vec3, nu: ti.f32, drag: Reals, gradient: Vectors):
 
 
 @ti.kernel
-def _explicit(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints,
-              neighbor: IntTable, factor: RealTable, body: Ints, mu: Reals, nu: Reals, mobility: Reals, drag: Reals,
+def _explicit(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+              factor: RealTable, material: Ints, mu: Reals, nu: Reals, inverse_density: Reals, drag: Reals,
               gradient: Vectors, wall_v: Vectors, v: Vectors, out: Vectors):  # fmt: skip
     for i in range(n):
         total = vec3(0.0)
         for k in range(count[i]):
             j = neighbor[i, k]
-            total -= (mu[body[i]] + mu[body[j]]) * factor[i, k] * (v[j] - v[i])
-        moving = drag_of(i, v[i] - wall_v[i], nu[body[i]], drag, gradient)
-        out[i] = mobility[i] * total - ti.select(mobility[i] > 0.0, 1.0, 0.0) * moving
+            total -= (mu[material[i]] + mu[material[j]]) * factor[i, k] * (v[j] - v[i])
+        moving = drag_of(i, v[i] - wall_v[i], nu[material[i]], drag, gradient)
+        out[i] = inverse_density[i] * total - ti.select(inverse_density[i] > 0.0, 1.0, 0.0) * moving
 
 
 @ti.kernel
@@ -99,7 +100,7 @@ class ExplicitViscosity(Force):
     fields: ClassVar = (Field("viscous_a", "vector", "m/s^2", "acceleration by viscosity"),)
 
     @classmethod
-    def wanted(cls, materials: tuple, settings: Any) -> bool:
+    def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
         thick = thickest(materials, 2 * settings.particle_radius, settings.gravity)
         return thick > 0.0 and not use_implicit(materials, settings)
 
@@ -107,22 +108,21 @@ class ExplicitViscosity(Force):
         super().__init__(world, settings)
         self.nu, self.rho, self.mu = tables(world)
 
-    def apply(self, dt: float) -> dict[str, float]:
+    def run(self, dt: float) -> None:
         w, p = self.world, self.world.particles
-        _explicit(p.n, *w.neighbors.pairs, p.body, self.mu, self.nu, p.mobility, p.wall_drag, p.wall_gradient,
-                  p.wall_velocity, p.v, p.viscous_a)  # fmt: skip
+        _explicit(p.n, *w.neighbors.pairs, p.material, self.mu, self.nu, p.inverse_density, p.wall_drag,
+                  p.wall_gradient, p.wall_velocity, p.v, p.viscous_a)  # fmt: skip
         _add(p.n, dt, p.viscous_a, p.v)
-        return {}
 
-    def longest_step(self) -> float:
+    def max_dt(self) -> float:
         w = self.world
         return STABLE * w.spacing**2 / thickest(w.materials, w.spacing, w.gravity)
 
 
 @ti.kernel
 def _apply(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints,
-           neighbor: IntTable, factor: RealTable, core: ti.f32, dt: ti.f32, body: Ints, mu: Reals, nu: Reals,
-           rho: Reals, mobility: Reals, V: Reals, drag: Reals, gradient: Vectors, u: Vectors,
+           neighbor: IntTable, factor: RealTable, core: ti.f32, dt: ti.f32, material: Ints, mu: Reals, nu: Reals,
+           rho: Reals, inverse_density: Reals, V: Reals, drag: Reals, gradient: Vectors, u: Vectors,
            out: Vectors):  # fmt: skip
     """out = V (rho u - dt viscous force density of u): the symmetric matrix of the implicit step; rows of particles
     with prescribed motion are left empty."""
@@ -131,16 +131,16 @@ def _apply(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: 
         for k in range(count[i]):
             j = neighbor[i, k]
             dx = difference(x[i], x[j], wraps, period)
-            pair = 0.5 * WEILER * (mu[body[i]] + mu[body[j]]) * factor[i, k] / (dx.dot(dx) + core)
+            pair = 0.5 * WEILER * (mu[material[i]] + mu[material[j]]) * factor[i, k] / (dx.dot(dx) + core)
             total -= pair * (u[j] - u[i]).dot(dx) * dx
-        total -= rho[body[i]] * drag_of(i, u[i], nu[body[i]], drag, gradient)
-        out[i] = ti.select(mobility[i] > 0.0, V[i] * (rho[body[i]] * u[i] - dt * total), vec3(0.0))
+        total -= rho[material[i]] * drag_of(i, u[i], nu[material[i]], drag, gradient)
+        out[i] = ti.select(inverse_density[i] > 0.0, V[i] * (rho[material[i]] * u[i] - dt * total), vec3(0.0))
 
 
 @ti.kernel
 def _blocks(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints,
-            neighbor: IntTable, factor: RealTable, core: ti.f32, dt: ti.f32, body: Ints, mu: Reals, nu: Reals,
-            rho: Reals, mobility: Reals, V: Reals, drag: Reals, gradient: Vectors,
+            neighbor: IntTable, factor: RealTable, core: ti.f32, dt: ti.f32, material: Ints, mu: Reals, nu: Reals,
+            rho: Reals, inverse_density: Reals, V: Reals, drag: Reals, gradient: Vectors,
             inverse: Matrices):  # fmt: skip
     """Inverses of the 3 x 3 diagonal blocks of the matrix (Weiler et al. 2018, Section 3.3)."""
     for i in range(n):
@@ -148,38 +148,39 @@ def _blocks(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
         for k in range(count[i]):
             j = neighbor[i, k]
             dx = difference(x[i], x[j], wraps, period)
-            pair = 0.5 * WEILER * (mu[body[i]] + mu[body[j]]) * factor[i, k] / (dx.dot(dx) + core)
+            pair = 0.5 * WEILER * (mu[material[i]] + mu[material[j]]) * factor[i, k] / (dx.dot(dx) + core)
             B -= pair * dx.outer_product(dx)
         for k in ti.static(range(3)):
-            B[k, k] += rho[body[i]] / dt
+            B[k, k] += rho[material[i]] / dt
         if drag[i] > 0.0:
             normal = gradient[i].normalized()
             for a, b in ti.static(ti.ndrange(3, 3)):
-                B[a, b] += nu[body[i]] * rho[body[i]] * drag[i] * (ti.cast(a == b, ti.f32) - normal[a] * normal[b])
+                along = ti.cast(a == b, ti.f32) - normal[a] * normal[b]
+                B[a, b] += nu[material[i]] * rho[material[i]] * drag[i] * along
         inverse[i] = B.inverse() / (V[i] * dt)
 
 
 @ti.kernel
-def _precondition(n: ti.i32, mobility: Reals, inverse: Matrices, residual: Vectors, z: Vectors):
+def _precondition(n: ti.i32, inverse_density: Reals, inverse: Matrices, residual: Vectors, z: Vectors):
     for i in range(n):
-        z[i] = ti.select(mobility[i] > 0.0, inverse[i] @ residual[i], vec3(0.0))
+        z[i] = ti.select(inverse_density[i] > 0.0, inverse[i] @ residual[i], vec3(0.0))
 
 
 @ti.kernel
-def _right_side(n: ti.i32, dt: ti.f32, body: Ints, mu: Reals, nu: Reals, rho: Reals, mobility: Reals, V: Reals,
-                drag: Reals, gradient: Vectors, wall_v: Vectors, v: Vectors, carried: Vectors, out: Vectors,
+def _right_side(n: ti.i32, dt: ti.f32, material: Ints, mu: Reals, nu: Reals, rho: Reals, inverse_density: Reals,
+                V: Reals, drag: Reals, gradient: Vectors, wall_v: Vectors, v: Vectors, carried: Vectors, out: Vectors,
                 guess: Vectors):  # fmt: skip
     """V (rho v + dt wall drag towards the wall's velocity); the guess repeats the last step's change."""
     for i in range(n):
-        pull = drag_of(i, wall_v[i], nu[body[i]], drag, gradient)
-        out[i] = ti.select(mobility[i] > 0.0, V[i] * rho[body[i]] * (v[i] + dt * pull), vec3(0.0))
-        guess[i] = v[i] + ti.select(mobility[i] > 0.0, carried[i], vec3(0.0))
+        pull = drag_of(i, wall_v[i], nu[material[i]], drag, gradient)
+        out[i] = ti.select(inverse_density[i] > 0.0, V[i] * rho[material[i]] * (v[i] + dt * pull), vec3(0.0))
+        guess[i] = v[i] + ti.select(inverse_density[i] > 0.0, carried[i], vec3(0.0))
 
 
 @ti.kernel
-def _accept(n: ti.i32, solution: Vectors, mobility: Reals, v: Vectors, carried: Vectors):
+def _accept(n: ti.i32, solution: Vectors, inverse_density: Reals, v: Vectors, carried: Vectors):
     for i in range(n):
-        if mobility[i] > 0.0:
+        if inverse_density[i] > 0.0:
             carried[i] = solution[i] - v[i]
             v[i] = solution[i]
 
@@ -195,28 +196,30 @@ class ImplicitViscosity(Force):
     )  # fmt: skip
 
     @classmethod
-    def wanted(cls, materials: tuple, settings: Any) -> bool:
+    def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
         thick = thickest(materials, 2 * settings.particle_radius, settings.gravity)
         return thick > 0.0 and use_implicit(materials, settings)
 
     def __init__(self, world: World, settings: Any):
         super().__init__(world, settings)
         self.nu, self.rho, self.mu = tables(world)
-        self.inverse = ti.ndarray(mat3, world.particles.n)
+        self.inverse = ti.ndarray(mat3, world.particles.capacity)
         self.cg = ConjugateGradient(TOLERANCE, max_iterations=200)
 
-    def apply(self, dt: float) -> dict[str, float]:
+    def run(self, dt: float) -> None:
         w, p = self.world, self.world.particles
-        local = (dt, p.body, self.mu, self.nu, self.rho, p.mobility, p.V, p.wall_drag, p.wall_gradient)
+        if self.inverse.shape[0] < p.capacity:
+            self.inverse = ti.ndarray(mat3, p.capacity)
+        local = (dt, p.material, self.mu, self.nu, self.rho, p.inverse_density, p.V, p.wall_drag, p.wall_gradient)
         pairs = (*w.neighbors.pairs, CORE * w.spacing**2)
         _right_side(p.n, *local, p.wall_velocity, p.v, p.viscous_change, p.cg_residual, p.cg_solution)
         _blocks(p.n, *pairs, *local, self.inverse)
-        outcome = self.cg.solve(
+        iterations = self.cg.solve(
             p.n, p.cg_solution, p.cg_residual, p.cg_direction, p.cg_image, p.cg_z,
             multiply=lambda u, out: _apply(p.n, *pairs, *local, u, out),
-            precondition=lambda r, z: _precondition(p.n, p.mobility, self.inverse, r, z),
+            precondition=lambda r, z: _precondition(p.n, p.inverse_density, self.inverse, r, z),
         )  # fmt: skip
-        _accept(p.n, p.cg_solution, p.mobility, p.v, p.viscous_change)
-        return {"viscosity iterations": outcome}
+        _accept(p.n, p.cg_solution, p.inverse_density, p.v, p.viscous_change)
+        self.results["viscosity"] = SolveResult(iterations)
 
 

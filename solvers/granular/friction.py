@@ -14,7 +14,9 @@ r being the contact with the nearest wall. Across it a particle comes no closer 
 with at most mu times what presses. The adjoint is L_i = sum_j G_ij (v_i - v_j)^T: its trace is the growth of density,
 and e = -dt (sym L)'. So all are solved in the same sweeps, each a step along the residuals and a projection:
 
-    p <- max(0, p + step residual / D),   s <- s + step e / E, cut to the bound,   r <- r + step slip / mobility, cut.
+    p <- max(0, p + step residual / D),   s <- s + step e / E, cut to the bound,   r <- r + step slip / w, cut,
+
+w being inverse densities.
 
 The step is the shorter of the two of Barzilai and Borwein 1988, <dT, K dT> / <K dT, K dT>. The longer one, which serves
 the pressure alone, stirs up what is rough; sand that is stirred in every step creeps for ever.
@@ -39,29 +41,26 @@ the cone around the Mohr-Coulomb pyramid, which is smaller then (`Granular.yield
 Cohesion c (Alduan and Otaduy 2011) bears shear without pressure, and tension: p >= -c, against parting only.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatrices, Vectors, upload, vec3, vec6
 from pliant.core.neighbors import difference
-from pliant.core.particles import Field
 from pliant.core.reduce import BLOCKS, block
+from pliant.core.store import Field
 from pliant.core.world import World
-from pliant.solvers.forces.force import material_table
 from pliant.solvers.pressure import system
 
 FIELDS = (
-    Field("stress", "vector", "Pa", "friction: diagonal of the shear stress s", carried=True),
-    Field("shear", "vector", "Pa", "friction: its other components yz, zx, xy", carried=True),
-    Field("touch", "vector", "Pa/m", "friction: contact with the nearest wall r", carried=True),
-    Field("strain", "vector", "1", "friction: diagonal of the strain of this step, without trace"),
-    Field("skew", "vector", "1", "friction: its other components yz, zx, xy"),
-    Field("stress_change", "vector", "Pa s^2", "friction: diagonal of the last change of dt^2 T"),
-    Field("shear_change", "vector", "Pa s^2", "friction: its other components"),
-    Field("touch_change", "vector", "Pa s^2/m", "friction: last change of dt^2 r"),
-    Field("surrounding", "real", "Pa s^2", "friction: dt^2 times the mean pressure around"),
+    Field("stress", "symmetric", "Pa", "friction: shear stress s", carried=True),
+    Field("wall_traction", "vector", "Pa/m", "friction: contact with the nearest wall r", carried=True),
+    Field("strain", "symmetric", "1", "friction: strain of this step, without trace"),
+    Field("stress_change", "symmetric", "Pa s^2", "friction: last change of dt^2 T"),
+    Field("wall_traction_change", "vector", "Pa s^2/m", "friction: last change of dt^2 r"),
+    Field("mean_pressure", "real", "Pa s^2", "friction: dt^2 times the mean pressure around"),
     Field("E", "real", "1/(Pa s^2)", "friction: how stress acts on its own strain"),
     Field("part", "vector", "", "friction: what a particle adds to the sums over all"),
 )
@@ -75,37 +74,51 @@ TINY = 1e-30
 SLIP = system.SUMS  # beyond the sums of the pressure system: the strain that friction has not stopped yet
 SPEED = SLIP + 1  # and the speeds
 SUMS = SPEED + 1
+SLOPE, COHESION, FRICTIONAL = range(3)  # columns of the table of materials
+
+# What a sweep reads and writes, beside the arrays that change places when particles are sorted.
+Scratch: TypeAlias = ti.types.argpack(
+    q=Reals, change=Reals, D=Reals, E=Reals, residual=Reals, response=Reals, a=Vectors, mean_pressure=Reals,
+    strain=SymmetricMatrices, stress_change=SymmetricMatrices, wall_traction_change=Vectors, part=Vectors,
+    density=Reals, wall_density=Reals, b=Vectors, wall_friction=Reals, wall_velocity=Vectors, wall_distance=Reals,
+    wall_normal=Vectors, least=ti.f32, volume=ti.f32, own=ti.f32, contact=ti.f32,
+)  # fmt: skip
 
 
 @ti.func
-def times(diagonal: vec3, other: vec3, g: vec3):
-    """A symmetric matrix, given by its diagonal and its components yz, zx, xy, times a vector."""
-    return diagonal * g + vec3(other[2] * g[1] + other[1] * g[2], other[2] * g[0] + other[0] * g[2],
-                               other[1] * g[0] + other[0] * g[1])  # fmt: skip
+def times(s: vec6, g: vec3):
+    """A symmetric matrix times a vector."""
+    return vec3(s[0] * g[0] + (s[5] * g[1] + s[4] * g[2]), s[1] * g[1] + (s[5] * g[0] + s[3] * g[2]),
+                s[2] * g[2] + (s[4] * g[0] + s[3] * g[1]))  # fmt: skip
 
 
 @ti.func
-def inner(a: vec3, a_other: vec3, b: vec3, b_other: vec3):
-    """Frobenius product of two such matrices."""
-    return a.dot(b) + 2.0 * a_other.dot(b_other)
+def inner(a: vec6, b: vec6):
+    """Frobenius product of two symmetric matrices."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + 2.0 * (a[3] * b[3] + a[4] * b[4] + a[5] * b[5])
 
 
 @ti.func
-def hold(i: ti.i32, j: ti.i32, mixed: ti.template(), body: ti.template(), grip: ti.template()):
+def diagonal(value: ti.f32):
+    return vec6(value, value, value, 0.0, 0.0, 0.0)
+
+
+@ti.func
+def friction_acts(i: ti.i32, j: ti.i32, mixed: ti.template(), material: ti.template(), law: ti.template()):
     """1 where friction acts between two particles: everywhere but on fluid."""
     result = 1.0
     if ti.static(mixed):
-        result = grip[body[i]] * grip[body[j]]
+        result = law[material[i], FRICTIONAL] * law[material[j], FRICTIONAL]
     return result
 
 
 @ti.func
-def sheared(i: ti.i32, u: ti.template(), q: ti.template(), weight: ti.f32, mixed: ti.template(), body: ti.template(),
-            grip: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(), count: ti.template(),
-            neighbor: ti.template(), factor: ti.template()):  # fmt: skip
-    """L = sum_j G_ij (u_i - u_j)^T: its trace, and diagonal and other components of its symmetric part without trace,
-    for which only those count that hold on to each other; and the mean of q over these, `weight` being its own."""
-    trace, diagonal, other = 0.0, vec3(0.0), vec3(0.0)
+def sheared(i: ti.i32, u: ti.template(), q: ti.template(), weight: ti.f32, mixed: ti.template(),
+            material: ti.template(), law: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
+            count: ti.template(), neighbor: ti.template(), factor: ti.template()):  # fmt: skip
+    """L = sum_j G_ij (u_i - u_j)^T: its trace, and its symmetric part without trace, for which only those count that
+    rub on each other; and the mean of q over these, `weight` being its own."""
+    trace, straight, other = 0.0, vec3(0.0), vec3(0.0)
     total, weights = weight * q[i], weight
     for k in range(count[i]):
         j = neighbor[i, k]
@@ -113,137 +126,192 @@ def sheared(i: ti.i32, u: ti.template(), q: ti.template(), weight: ti.f32, mixed
         du, w = u[i] - u[j], -factor[i, k]
         if ti.static(mixed):
             trace += G.dot(du)
-            held = hold(i, j, mixed, body, grip)
-            du *= held
-            w *= held
+            acts = friction_acts(i, j, mixed, material, law)
+            du *= acts
+            w *= acts
         total += w * q[j]
         weights += w
-        diagonal += G * du
+        straight += G * du
         other += 0.5 * vec3(G[1] * du[2] + G[2] * du[1], G[2] * du[0] + G[0] * du[2], G[0] * du[1] + G[1] * du[0])
-    third = diagonal.sum() / 3.0
+    third = straight.sum() / 3.0
     if ti.static(not mixed):
         trace = 3.0 * third
-    return trace, diagonal - third, other, ti.max(total / weights, 0.0)
+    straight -= third
+    shear = vec6(straight[0], straight[1], straight[2], other[0], other[1], other[2])
+    return trace, shear, ti.max(total / weights, 0.0)
 
 
 @ti.kernel
-def _begin(n: ti.i32, mixed: ti.template(), body: Ints, grip: Reals, wraps: ti.template(), period: Vectors, x: Vectors,
-           count: Ints, neighbor: IntTable, factor: RealTable, mobility: Reals, dt: ti.f32, stress: Vectors,
-           shear: Vectors, touch: Vectors, normal: Vectors, v: Vectors):  # fmt: skip
-    """Lets the stresses of the last step act."""
+def _begin(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wraps: ti.template(), period: Vectors,
+           x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, inverse_density: Reals, dt: ti.f32,
+           stress: SymmetricMatrices, wall_traction: Vectors, normal: Vectors, dv: Vectors):  # fmt: skip
+    """Adds what the stresses of the last step do to velocities."""
     for i in range(n):
         if normal[i].norm() == 0.0:
-            touch[i] = vec3(0.0)  # it has left the wall
+            wall_traction[i] = vec3(0.0)  # it has left the wall
         total = vec3(0.0)
         for k in range(count[i]):
             j = neighbor[i, k]
-            G = hold(i, j, mixed, body, grip) * factor[i, k] * difference(x[i], x[j], wraps, period)
-            total += times(stress[i] + stress[j], shear[i] + shear[j], G)
-        v[i] += mobility[i] * dt * (total - touch[i])
+            acts = friction_acts(i, j, mixed, material, law)
+            G = acts * factor[i, k] * difference(x[i], x[j], wraps, period)
+            total += times(stress[i] + stress[j], G)
+        dv[i] += inverse_density[i] * dt * (total - wall_traction[i])
 
 
 @ti.kernel
-def _predict(n: ti.i32, mixed: ti.template(), body: Ints, grip: Reals, wraps: ti.template(), period: Vectors,
+def _predict(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wraps: ti.template(), period: Vectors,
              x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, own: ti.f32, V: Reals, dt: ti.f32,
-             v: Vectors, q: Reals, surrounding: Reals, strain: Vectors, skew: Vectors, stress: Vectors, shear: Vectors,
-             touch: Vectors):  # fmt: skip
+             v: Vectors, q: Reals, mean_pressure: Reals, strain: SymmetricMatrices, stress: SymmetricMatrices,
+             wall_traction: Vectors):  # fmt: skip
     """The strain of this step; stresses times dt^2 until `_finish`."""
     for i in range(n):
-        _, diagonal, other, surrounding[i] = sheared(i, v, q, own * V[i], mixed, body, grip, wraps, period, x, count,
-                                                     neighbor, factor)  # fmt: skip
-        strain[i], skew[i] = -dt * diagonal, -dt * other
-        stress[i], shear[i], touch[i] = dt * dt * stress[i], dt * dt * shear[i], dt * dt * touch[i]
+        _, shear, mean_pressure[i] = sheared(i, v, q, own * V[i], mixed, material, law, wraps, period, x, count,
+                                             neighbor, factor)  # fmt: skip
+        strain[i] = -dt * shear
+        stress[i], wall_traction[i] = dt * dt * stress[i], dt * dt * wall_traction[i]
 
 
 @ti.kernel
-def _finish(n: ti.i32, dt: ti.f32, stress: Vectors, shear: Vectors, touch: Vectors):
+def _finish(n: ti.i32, dt: ti.f32, stress: SymmetricMatrices, wall_traction: Vectors):
     for i in range(n):
-        stress[i], shear[i], touch[i] = stress[i] / (dt * dt), shear[i] / (dt * dt), touch[i] / (dt * dt)
+        stress[i], wall_traction[i] = stress[i] / (dt * dt), wall_traction[i] / (dt * dt)
+
+
+@ti.func
+def update(i: ti.i32, material: ti.template(), law: ti.template(), dt: ti.f32, step: ti.f32, inverse_density: ti.f32,
+           v: vec3, stress: ti.template(), wall_traction: ti.template(), c: ti.template()):  # fmt: skip
+    """One step along the residuals and back into the bounds: pressure, stress and contact of a particle."""
+    slope, cohesion = law[material[i], SLOPE], law[material[i], COHESION]
+    old, tension = c.q[i], -cohesion * dt * dt
+    q = 0.0
+    if c.D[i] > c.least:
+        q = ti.max(old + step * c.residual[i] / c.D[i], 0.0)
+        if tension < 0.0 and q == 0.0:  # parting counts from here, not from the rest density
+            parting = c.residual[i] - ti.min(c.density[i] + c.wall_density[i] - system.REST, 0.0)
+            q = ti.min(ti.max(old + step * parting / c.D[i], tension), 0.0)
+    c.q[i], c.change[i] = q, q - old
+    s = stress[i]
+    if slope + cohesion > 0.0:
+        s = stress[i] + step / ti.max(c.E[i], c.least) * c.strain[i]
+        bound = ti.sqrt(2.0) * (slope * c.mean_pressure[i] + cohesion * dt * dt)
+        s *= ti.min(bound / ti.max(ti.sqrt(inner(s, s)), TINY), 1.0)
+    c.stress_change[i] = diagonal(c.change[i]) - (s - stress[i])
+    stress[i] = s
+    r, away = vec3(0.0), c.wall_normal[i]
+    if inverse_density > 0.0 and away.dot(away) > 0.0:
+        room = ti.max(c.wall_distance[i] - c.contact, 0.0)
+        r = wall_traction[i] + step / inverse_density * (dt * (v - c.wall_velocity[i]) + room * away)
+        press = ti.max(-r.dot(away), 0.0)
+        r -= r.dot(away) * away
+        most = c.wall_friction[i] * (ti.max(q, 0.0) * c.b[i].norm() + press)
+        r *= ti.min(most / ti.max(r.norm(), TINY), 1.0)
+        r -= press * away
+    c.wall_traction_change[i] = r - wall_traction[i]
+    wall_traction[i] = r
+
+
+@ti.func
+def force(i: ti.i32, mixed: ti.template(), material: ti.template(), law: ti.template(), wraps: ti.template(),
+          period: ti.template(), x: ti.template(), count: ti.template(), neighbor: ti.template(),
+          factor: ti.template(), c: ti.template()):  # fmt: skip
+    """Minus the force of the last changes of pressures, stresses and contacts."""
+    total = vec3(0.0)
+    for k in range(count[i]):
+        j = neighbor[i, k]
+        G = factor[i, k] * difference(x[i], x[j], wraps, period)
+        pair = times(c.stress_change[i] + c.stress_change[j], G)
+        if ti.static(mixed):
+            acts = friction_acts(i, j, mixed, material, law)
+            pair = acts * pair + (1.0 - acts) * (c.change[i] + c.change[j]) * G
+        total += pair
+    return total + c.change[i] * c.b[i] + c.wall_traction_change[i]
+
+
+@ti.func
+def respond(i: ti.i32, mixed: ti.template(), material: ti.template(), law: ti.template(), wraps: ti.template(),
+            period: ti.template(), x: ti.template(), count: ti.template(), neighbor: ti.template(),
+            factor: ti.template(), step: ti.f32, V: ti.f32, inverse_density: ti.f32, c: ti.template()):  # fmt: skip
+    """What the accelerations do to the strain and density of a particle, and what it adds to the sums."""
+    trace, shear, c.mean_pressure[i] = sheared(i, c.a, c.q, c.own * V, mixed, material, law, wraps, period, x, count,
+                                               neighbor, factor)  # fmt: skip
+    c.strain[i] -= shear
+    c.response[i] = trace + c.b[i].dot(c.a[i])
+    stressed = diagonal(c.change[i]) - c.stress_change[i]
+    seen = c.response[i] ** 2 / ti.max(c.D[i], c.least)
+    done = -c.change[i] * c.response[i] + inner(stressed, shear) - c.wall_traction_change[i].dot(c.a[i])
+    slip = 0.0
+    if law[material[i], SLOPE] + law[material[i], COHESION] > 0.0:
+        seen += inner(shear, shear) / ti.max(c.E[i], c.least)
+        slip = c.E[i] / step * ti.sqrt(inner(stressed, stressed))
+    if c.wall_traction_change[i].norm() > 0.0:
+        seen += c.a[i].dot(c.a[i]) / inverse_density
+    c.part[i] = vec3(V / c.volume * done, V / c.volume * seen, slip)
+
+
+@ti.func
+def tally(k: ti.i32, n: ti.i32, v: ti.template(), c: ti.template(), partial: ti.template()):
+    """Takes the responses over into the residuals of one block, and sums up the errors."""
+    lo, hi = block(k, n)
+    over, error, worst, speed, total = 0.0, 0.0, 0.0, 0.0, vec3(0.0)
+    for i in range(lo, hi):
+        r = c.residual[i] + c.response[i]
+        c.residual[i] = r
+        if c.D[i] > c.least:
+            over += ti.max(r, 0.0)
+            error += ti.select(c.q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
+            worst = ti.max(worst, r)
+            total += c.part[i]
+            speed += v[i].norm()
+    partial[k, system.COMPRESSION], partial[k, system.TWO_SIDED], partial[k, system.LARGEST] = over, error, worst
+    partial[k, system.LENGTH], partial[k, system.CURVATURE], partial[k, SLIP] = total[0], total[1], total[2]
+    partial[k, SPEED] = speed
 
 
 @ti.kernel
-def _sweep(n: ti.i32, mixed: ti.template(), body: Ints, grip: Reals, wraps: ti.template(), period: Vectors, x: Vectors,
-           count: Ints, neighbor: IntTable, factor: RealTable, own: ti.f32, b: Vectors, V: Reals, volume: ti.f32,
-           mobility: Reals, density: Reals, wall: Reals, D: Reals, E: Reals, least: ti.f32, dt: ti.f32, step: ti.f32,
-           slope: Reals, cohesion: Reals, friction: Reals, wall_v: Vectors, contact: ti.f32, distance: Reals,
-           normal: Vectors, q: Reals, change: Reals, surrounding: Reals, stress: Vectors, shear: Vectors,
-           touch: Vectors, stress_change: Vectors, shear_change: Vectors, touch_change: Vectors, a: Vectors,
-           v: Vectors, answer: Reals, residual: Reals, strain: Vectors, skew: Vectors, part: Vectors,
+def _sweep(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wraps: ti.template(), period: Vectors,
+           x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, dt: ti.f32, step: ti.f32, V: Reals,
+           inverse_density: Reals, v: Vectors, stress: SymmetricMatrices, wall_traction: Vectors, c: Scratch,
            partial: RealTable, sums: Reals):  # fmt: skip
     """One step of pressures, stresses and contacts, what it does to velocities and residuals, and the sums of these."""
     for i in range(n):
-        old, tension = q[i], -cohesion[body[i]] * dt * dt
-        if D[i] > least:
-            q[i] = ti.max(old + step * residual[i] / D[i], 0.0)
-            if tension < 0.0 and q[i] == 0.0:  # parting counts from here, not from the rest density
-                parting = residual[i] - ti.min(density[i] + wall[i] - system.REST, 0.0)
-                q[i] = ti.min(ti.max(old + step * parting / D[i], tension), 0.0)
-        else:
-            q[i] = 0.0
-        change[i] = q[i] - old
-        s, t = stress[i], shear[i]
-        if slope[body[i]] + cohesion[body[i]] > 0.0:
-            gain = step / ti.max(E[i], least)
-            s, t = stress[i] + gain * strain[i], shear[i] + gain * skew[i]
-            bound = ti.sqrt(2.0) * (slope[body[i]] * surrounding[i] + cohesion[body[i]] * dt * dt)
-            cut = ti.min(bound / ti.max(ti.sqrt(inner(s, t, s, t)), TINY), 1.0)
-            s, t = cut * s, cut * t
-        stress_change[i], shear_change[i] = change[i] - (s - stress[i]), shear[i] - t
-        stress[i], shear[i] = s, t
-        r, away = vec3(0.0), normal[i]
-        if mobility[i] > 0.0 and away.dot(away) > 0.0:
-            room = ti.max(distance[i] - contact, 0.0)
-            r = touch[i] + step / mobility[i] * (dt * (v[i] - wall_v[i]) + room * away)
-            press = ti.max(-r.dot(away), 0.0)
-            r -= r.dot(away) * away
-            r *= ti.min(friction[i] * (ti.max(q[i], 0.0) * b[i].norm() + press) / ti.max(r.norm(), TINY), 1.0)
-            r -= press * away
-        touch_change[i] = r - touch[i]
-        touch[i] = r
+        update(i, material, law, dt, step, inverse_density[i], v[i], stress, wall_traction, c)
     for i in range(n):
-        total = vec3(0.0)
-        for k in range(count[i]):
-            j = neighbor[i, k]
-            G = factor[i, k] * difference(x[i], x[j], wraps, period)
-            force = times(stress_change[i] + stress_change[j], shear_change[i] + shear_change[j], G)
-            if ti.static(mixed):
-                held = hold(i, j, mixed, body, grip)
-                force = held * force + (1.0 - held) * (change[i] + change[j]) * G
-            total += force
-        a[i] = -mobility[i] * (total + change[i] * b[i] + touch_change[i])
-        v[i] += a[i] / dt
+        total = force(i, mixed, material, law, wraps, period, x, count, neighbor, factor, c)
+        c.a[i] = -inverse_density[i] * total
+        v[i] += c.a[i] / dt
     for i in range(n):
-        trace, diagonal, other, surrounding[i] = sheared(i, a, q, own * V[i], mixed, body, grip, wraps, period, x,
-                                                         count, neighbor, factor)  # fmt: skip
-        strain[i] -= diagonal
-        skew[i] -= other
-        answer[i] = trace + b[i].dot(a[i])
-        stressed, sheared_ = change[i] - stress_change[i], -shear_change[i]
-        seen = answer[i] ** 2 / ti.max(D[i], least)
-        done = -change[i] * answer[i] + inner(stressed, sheared_, diagonal, other) - touch_change[i].dot(a[i])
-        slip = 0.0
-        if slope[body[i]] + cohesion[body[i]] > 0.0:
-            seen += inner(diagonal, other, diagonal, other) / ti.max(E[i], least)
-            slip = E[i] / step * ti.sqrt(inner(stressed, sheared_, stressed, sheared_))
-        if touch_change[i].norm() > 0.0:
-            seen += a[i].dot(a[i]) / mobility[i]
-        part[i] = vec3(V[i] / volume * done, V[i] / volume * seen, slip)
+        respond(i, mixed, material, law, wraps, period, x, count, neighbor, factor, step, V[i], inverse_density[i], c)
     ti.loop_config(block_dim=1)
     for k in range(BLOCKS):
-        lo, hi = block(k, n)
-        over, error, worst, speed, total = 0.0, 0.0, 0.0, 0.0, vec3(0.0)
-        for i in range(lo, hi):
-            r = residual[i] + answer[i]
-            residual[i] = r
-            if D[i] > least:
-                over += ti.max(r, 0.0)
-                error += ti.select(q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
-                worst = ti.max(worst, r)
-                total += part[i]
-                speed += v[i].norm()
-        partial[k, system.COMPRESSION], partial[k, system.TWO_SIDED], partial[k, system.LARGEST] = over, error, worst
-        partial[k, system.LENGTH], partial[k, system.CURVATURE], partial[k, SLIP] = total[0], total[1], total[2]
-        partial[k, SPEED] = speed
+        tally(k, n, v, c, partial)
+    ti.loop_config(serialize=True)
+    for k in range(SUMS):
+        system.total_up(k, partial, sums)
+
+
+@ti.kernel
+def _push(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wraps: ti.template(), period: Vectors,
+          x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, dt: ti.f32, step: ti.f32,
+          inverse_density: Reals, v: Vectors, stress: SymmetricMatrices, wall_traction: Vectors,
+          c: Scratch):  # fmt: skip
+    """The first half of `_sweep`, where couplings have a say: what it does to free particles."""
+    for i in range(n):
+        update(i, material, law, dt, step, inverse_density[i], v[i], stress, wall_traction, c)
+    for i in range(n):
+        c.a[i] = -inverse_density[i] * force(i, mixed, material, law, wraps, period, x, count, neighbor, factor, c)
+
+
+@ti.kernel
+def _follow(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wraps: ti.template(), period: Vectors,
+            x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, dt: ti.f32, step: ti.f32, V: Reals,
+            inverse_density: Reals, v: Vectors, c: Scratch, partial: RealTable, sums: Reals):  # fmt: skip
+    """The second half: what accelerations, as they are then, do to velocities and residuals."""
+    for i in range(n):
+        v[i] += c.a[i] / dt
+        respond(i, mixed, material, law, wraps, period, x, count, neighbor, factor, step, V[i], inverse_density[i], c)
+    ti.loop_config(block_dim=1)
+    for k in range(BLOCKS):
+        tally(k, n, v, c, partial)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
         system.total_up(k, partial, sums)
@@ -254,49 +322,66 @@ class Friction:
 
     def __init__(self, world: World):
         self.world = world
-        self.slope, self.cohesion, self.grip = (material_table(world, k) for k in ("yield_slope", "cohesion", "grips"))
-        self.mixed = not all(material.grips for material in world.materials)
+        columns = ("yield_slope", "cohesion", "frictional")
+        self.law = upload(np.array([[float(getattr(m, k, 0.0)) for k in columns] for m in world.materials]), ti.f32)
+        self.mixed = not all(material.frictional for material in world.materials)
         self.own = self._own_weight()
+        self._scratch: tuple = (None, None)
 
     def _own_weight(self) -> float:
-        """-W'(r) / r at r = 0: the weight of a particle itself among its neighbours, per volume."""
+        """-W'(r) / r at r = 0: the weight of a particle itself among its neighbors, per volume."""
         h, r = self.world.h, 1e-3 * self.world.h
         at, beside = self.world.neighbors.smoothing.W(np.array([0.0, r]), h)
         return float(2 * (at - beside) / r**2)
 
     @property
     def _pairs(self) -> tuple:
-        return (self.mixed, self.world.particles.body, self.grip, *self.world.neighbors.pairs)
+        return (self.mixed, self.world.particles.material, self.law, *self.world.neighbors.pairs)
 
-    def prepare(self, mobility: ti.Ndarray) -> None:
-        """E as for an isotropic neighbourhood: a third of what D has from the neighbours, and all of what their
+    def scratch(self, least: float) -> Scratch:
+        """What kernels take as one; made anew when the particles' arrays have grown."""
+        p, d, key = self.world.particles, self.world.spacing, (self.world.particles.capacity, least)
+        if self._scratch[0] != key:
+            names = ("q", "change", "D", "E", "residual", "response", "a", "mean_pressure", "strain", "stress_change",
+                     "wall_traction_change", "part", "density", "wall_density", "wall_friction", "wall_velocity",
+                     "wall_distance", "wall_normal")  # fmt: skip
+            made = Scratch(**{name: getattr(p, name) for name in names}, b=p.wall_gradient, least=least, volume=d**3,
+                           own=self.own, contact=CONTACT * d)  # fmt: skip
+            self._scratch = key, made
+        return self._scratch[1]
+
+    def prepare(self, inverse_density: ti.Ndarray) -> None:
+        """E as for an isotropic neighbourhood: a third of what D has from the neighbors, and all of what their
         lopsidedness adds. Walls have no part in it."""
         p = self.world.particles
         p.part.fill(0.0)
-        system.prepare(p.n, *self.world.neighbors.pairs, p.part, p.V, mobility, 1.0 / 3.0, p.E)
+        system.prepare(p.n, *self.world.neighbors.pairs, p.part, p.V, inverse_density, 1.0 / 3.0, p.E)
 
-    def guess(self, dt: float) -> None:
-        """Lets the stresses of the last step act."""
+    def warm_start(self, dt: float, dv: ti.Ndarray) -> None:
+        """Adds what the stresses of the last step do to velocities."""
         p = self.world.particles
-        _begin(p.n, *self._pairs, p.mobility, dt, p.stress, p.shear, p.touch, p.wall_normal, p.v)
+        _begin(p.n, *self._pairs, p.inverse_density, dt, p.stress, p.wall_traction, p.wall_normal, dv)
 
     def predict(self, dt: float) -> None:
         """The strain that velocities would cause as they are."""
         p = self.world.particles
-        _predict(p.n, *self._pairs, self.own, p.V, dt, p.v, p.q, p.surrounding, p.strain, p.skew, p.stress, p.shear,
-                 p.touch)  # fmt: skip
+        _predict(p.n, *self._pairs, self.own, p.V, dt, p.v, p.q, p.mean_pressure, p.strain, p.stress, p.wall_traction)
 
-    def sweep(self, dt: float, step: float, mobility: ti.Ndarray, least: float, partial: Any, sums: Any) -> None:
-        p, d = self.world.particles, self.world.spacing
-        _sweep(p.n, *self._pairs, self.own, p.wall_gradient, p.V, d**3, mobility, p.density, p.wall_density, p.D, p.E,
-               least, dt, step, self.slope, self.cohesion, p.wall_friction, p.wall_velocity, CONTACT * d,
-               p.wall_distance, p.wall_normal, p.q, p.change, p.surrounding, p.stress, p.shear, p.touch,
-               p.stress_change, p.shear_change, p.touch_change, p.a, p.v, p.answer, p.residual, p.strain, p.skew,
-               p.part, partial, sums)  # fmt: skip
+    def sweep(self, dt: float, step: float, inverse_density: ti.Ndarray, least: float, partial: ti.Ndarray,
+              sums: np.ndarray, constrain: Callable[[], None] | None = None) -> None:  # fmt: skip
+        """One sweep; `constrain` is what couplings make of `particles.a`, if there are any."""
+        p, scratch = self.world.particles, self.scratch(least)
+        if constrain is None:
+            _sweep(p.n, *self._pairs, dt, step, p.V, inverse_density, p.v, p.stress, p.wall_traction, scratch, partial,
+                   sums)  # fmt: skip
+            return
+        _push(p.n, *self._pairs, dt, step, inverse_density, p.v, p.stress, p.wall_traction, scratch)
+        constrain()
+        _follow(p.n, *self._pairs, dt, step, p.V, inverse_density, p.v, scratch, partial, sums)
 
     def finish(self, dt: float) -> None:
         p = self.world.particles
-        _finish(p.n, dt, p.stress, p.shear, p.touch)
+        _finish(p.n, dt, p.stress, p.wall_traction)
 
     def tolerance(self, dt: float, most: float, speed: float) -> float:
         """How much strain or compression of this step may be left: a share of that which a mean speed [m/s] makes over

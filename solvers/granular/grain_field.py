@@ -115,7 +115,7 @@ def _open(grid: Vectors, shape: Ints, directory: Ints, where: Ints, near: Ints, 
 
 @ti.kernel
 def _stand_off(nodes: ti.i32, away: ti.f32, close: ti.f32, place: Vectors, near: Ints, flat: ti.template(),
-               sides: ti.i32, pose: Vectors, planes: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32,
+               sides: ti.i32, pose: Vectors, frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32,
                directory: Directory, spline: Blocks):  # fmt: skip
     """Nodes near one wall look from where particles stand in front of it. A block with a node nearer than `close` is
     near a wall."""
@@ -123,7 +123,7 @@ def _stand_off(nodes: ti.i32, away: ti.f32, close: ti.f32, place: Vectors, near:
         R = rotation(pose)
         for k in range(sides):
             local = R.transpose() @ (place[m] - pose[PLACE]) + pose[PIVOT]
-            distance, outward = side_at(k, local, flat, pose, planes, cell, spacing, beyond, directory, spline)
+            distance, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
             if distance < close:
                 near[m // OWN] = 1
             if distance < away and outward.norm() > 0.0:
@@ -333,7 +333,7 @@ def field_at(x: vec3, seed: ti.i32, grid: ti.template(), dims, periodic, wraps: 
     velocity, fill = vec3(0.0), 0.0
     if slot >= 0:
         c, t = node & (DENSITY - 1), u - node
-        near = ti.min(ti.max(t + SCATTER * dice(seed, x), 0.0), 1.0)
+        near = ti.min(ti.max(t + SCATTER * random_offset(seed, x), 0.0), 1.0)
         total, weight = _blend(near, t, PADDED * slot + c[0] + SIDE * (c[1] + SIDE * c[2]), values)
         fill = weight / MEAN_WEIGHT
         if total[3] > 0.0:
@@ -342,7 +342,7 @@ def field_at(x: vec3, seed: ti.i32, grid: ti.template(), dims, periodic, wraps: 
 
 
 @ti.func
-def dice(seed: ti.i32, x: vec3):
+def random_offset(seed: ti.i32, x: vec3):
     """Three numbers between -1 and 1, as good as random (PCG, O'Neill 2014), the same for the same input."""
     state = ti.cast(seed, ti.u32)
     for k in ti.static(range(3)):

@@ -12,19 +12,24 @@ it on, so that no vertical wall holds it. Fast grains are followed along their w
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any
+import functools
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import taichi as ti
 from scipy.spatial import cKDTree
 
-from pliant.boundary.distance_map import FAR, Blocks, Directory, DistanceMap
-from pliant.boundary.walls import PIVOT, PLACE, POSE, SPIN, VELOCITY, Wall, rotation, side_at
-from pliant.core.backend import Ints, Vectors, upload, vec3
+from pliant.boundary.distance_map import Blocks, Directory, DistanceMap
+from pliant.boundary.walls import PIVOT, PLACE, SPIN, VELOCITY, rotation, side_at, stopped, wall_arguments
+from pliant.core.backend import Ints, Reals, Vectors, upload, vec3
+from pliant.core.data import GRAINS, Cloud, CloudStyle
 from pliant.core.neighbors import INVERSE, INVERSE_LENGTH, LENGTH, ORIGIN, difference, triple
-from pliant.core.world import World
+from pliant.core.store import ArrayStore, Field
+from pliant.core.world import BodySamples, World, wall_distance
 from pliant.solvers.granular.grain_field import LOG, GrainField, Nodes, field_at, slot_at
+from pliant.solvers.granular.grain_sampling import sample_grains
+from pliant.solvers.stage import Stage
 
 FILLED = 0.5  # fill from which on the medium carries a grain: that of its surface, see `grain_field`
 STRIDE = 0.5  # in spacings: what moves further in a step is looked after at points so far apart
@@ -89,21 +94,22 @@ def _land(n: ti.i32, dt: ti.f32, stride: ti.f32, period: Vectors, grid: Vectors,
 
 
 @ti.kernel
-def _keep_out(first: ti.i32, last: ti.i32, again: ti.i32, dt: ti.f32, least: ti.f32, clearance: ti.f32,
-              friction: ti.f32, stride: ti.f32, wraps: ti.template(), period: Vectors, old_x: Vectors, x: Vectors,
-              v: Vectors, watch: Ints, flat: ti.template(), sides: ti.i32, pose: Vectors, planes: Vectors, cell: ti.f32,
+def _keep_out(n: ti.i32, again: ti.i32, dt: ti.f32, slack: ti.f32, body: Ints, radius: Reals, friction: Reals,
+              stride: ti.f32, wraps: ti.template(), period: Vectors, old_x: Vectors, x: Vectors, v: Vectors,
+              watch: Ints, flat: ti.template(), sides: ti.i32, pose: Vectors, frame: Vectors, cell: ti.f32,
               spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks):  # fmt: skip
-    """Puts grains that are nearer than `least` to one wall back to the clearance. A round looks at those that are
-    watched by `again` or more, and has those that it moves looked at in the next."""
-    for i in range(first, last):
+    """Puts grains that are nearer to one wall than their radius, less the share `slack`, back to it. A round looks at
+    those that are watched by `again` or more, and has those that it moves looked at in the next."""
+    for i in range(n):
         if watch[i] >= again:
-            R = rotation(pose)
+            R, clearance = rotation(pose), radius[body[i]]
+            least = clearance * (1.0 - slack)
             nearest = -1.0
             if ti.static(flat):  # most grains are near no wall: a first look that costs little
                 local = R.transpose() @ (x[i] - pose[PLACE]) + pose[PIVOT]
                 nearest = least
                 for k in range(sides):
-                    nearest = ti.min(nearest, (local - planes[2 * k]).dot(planes[2 * k + 1]))
+                    nearest = ti.min(nearest, (local - frame[2 * k]).dot(frame[2 * k + 1]))
             if nearest < least:
                 for k in range(sides):
                     arm = x[i] - pose[PLACE]
@@ -116,31 +122,27 @@ def _keep_out(first: ti.i32, last: ti.i32, again: ti.i32, dt: ti.f32, least: ti.
                     for s in range(1, strides + 1):
                         y = x[i] - (1.0 - s / ti.cast(strides, ti.f32)) * way
                         local = R.transpose() @ (y - pose[PLACE]) + pose[PIVOT]
-                        distance, outward = side_at(k, local, flat, pose, planes, cell, spacing, beyond, directory,
-                                                    spline)  # fmt: skip
+                        distance, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
                         if distance < least:
                             break
                     if distance < least and outward.norm() > 0.0:
                         out = (R @ outward).normalized()
-                        slip = v[i] - wall_v
-                        stop = ti.min(slip.dot(out), 0.0)
-                        slip -= slip.dot(out) * out
-                        cut = ti.min(-friction * stop / ti.max(slip.norm(), 1e-12), 1.0) * slip
-                        x[i] = y + (clearance - distance) * out - dt * cut
-                        v[i] = v[i] - stop * out - cut
+                        push, rub = stopped(v[i] - wall_v, out, friction[body[i]])
+                        x[i] = y + (clearance - distance) * out + dt * rub
+                        v[i] = v[i] + push + rub
                         watch[i] = ti.max(again, LANDING) + 1
 
 
 @dataclasses.dataclass
 class GrainBody:
-    """The grains of one body: `first` to `last` of all, how many each particle has, and the volume of a particle."""
+    """The grains of one body: how many each particle has, the volume of a particle, and what they rub with."""
 
-    number: int  # of the body
-    first: int
-    last: int
+    name: str  # of the body
+    number: int  # of the body among those of particles
     per_particle: int
     volume: float  # [m^3]
     roughness: float  # Coulomb coefficient on walls that have none of their own
+    colors: str
 
     @property
     def radius(self) -> float:
@@ -148,83 +150,144 @@ class GrainBody:
         return float(0.5 * (self.volume / self.per_particle) ** (1 / 3))
 
 
-class Grains:
-    """All grains of a scene: positions `x` [m] and velocities `v` [m/s], in the order in which they were made.
+class Grains(ArrayStore):
+    """All grains of a scene. They are never sorted."""
 
-    `distances` gives, for each wall in the order of `world.walls`, the function that knows its true distance, the box
-    around it, whether the wall goes on beyond, and the key to keep its map by.
-    """
+    name = "grains"
+    fields: ClassVar[tuple[Field, ...]] = (
+        Field("x", "vector", "m", "position", carried=True),
+        Field("v", "vector", "m/s", "velocity", carried=True),
+    )
 
-    def __init__(self, world: World, bodies: Sequence[GrainBody], distances: Sequence[tuple[Callable, Any, bool, str]]):
-        self.world, self.bodies = world, list(bodies)
-        self.n = bodies[-1].last
-        self.x, self.v, self._x, self._v = (ti.ndarray(vec3, self.n) for _ in range(4))
-        self._watch = ti.ndarray(ti.i32, self.n)
+    @classmethod
+    def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
+        return any(getattr(material, "grains", 0) for material in materials)
+
+    @classmethod
+    def build(cls, world: World, bodies: Sequence[BodySamples]) -> "Grains":
+        walls = [body for body in bodies if body.material.is_wall]
+        return cls(world, walls)
+
+    def __init__(self, world: World, walls: Sequence[BodySamples]):
+        self.groups = [GrainBody(body.name, number, int(material.grains), body.volume_each, material.roughness,
+                                 body.colors)
+                       for number, body in enumerate(world.bodies)
+                       if getattr(material := world.materials[body.material], "grains", 0)]  # fmt: skip
+        super().__init__([group.name + GRAINS for group in self.groups])
+        self.world, spacing = world, FINE * world.spacing
         self._gravity = upload(world.gravity[None], vec3)
-        crowd = np.zeros(len(world.materials))
-        self._walls = [self._wall(wall, *d) for wall, d in zip(world.walls.walls, distances, strict=True)]
-        self._told: dict[str, np.ndarray] = {}
+        maps = [None if wall.planes is not None else _distances(body, world.spacing)
+                for wall, body in zip(world.walls.walls, walls, strict=True)]  # fmt: skip
+        self._sides = [wall_arguments(wall, m, spacing if m else world.spacing, pose) for wall, m, pose in
+                       zip(world.walls.walls, maps, world.walls.poses, strict=True)]  # fmt: skip
+        self._radius = upload(np.array([group.radius for group in self.groups]), ti.f32)
+        rubbing = [[g.roughness if w.friction is None else w.friction for g in self.groups] for w in world.walls.walls]
+        self._friction = [upload(np.array(row), ti.f32) for row in rubbing]
+        crowd = np.zeros(len(world.bodies))
         self.field = GrainField(world, upload(crowd, ti.f32))
-        for body in bodies:
-            crowd[body.number] = body.per_particle / body.volume * np.prod(self.field.size)
+        for group in self.groups:
+            crowd[group.number] = group.per_particle / group.volume * np.prod(self.field.size)
         self.field.crowd.from_numpy(crowd.astype(np.float32))
 
-    def _wall(self, wall: Wall, distance: Callable, bounds: Any, solid_beyond: bool, key: str) -> tuple:
-        """A wall as `side_at` takes it, with the map of its true distances: effective ones are for particles."""
-        pose, d = ti.ndarray(vec3, POSE), self.world.spacing
-        nothing, nowhere = ti.ndarray(ti.f32, (1, 1)), ti.ndarray(ti.i32, (1, 1, 1))
-        if wall.planes is not None:
-            planes = upload(wall.planes.reshape(-1, 3), vec3)
-            return True, len(wall.planes), pose, planes, d, d, FAR * d, nowhere, nothing, np.zeros(3)
-        m = DistanceMap(distance, bounds, FINE * d, KNOWN, DEPTH, solid_beyond, key)
-        return False, 1, pose, ti.ndarray(vec3, 2), m.cell, FINE * d, m.beyond, m.directory, m.spline, m.origin
+    def reserve(self, count: int) -> None:
+        grows = count > self.capacity
+        super().reserve(count)
+        if grows:
+            self._x, self._v, self._watch = (self._allocate(kind) for kind in ("vector", "vector", "int"))
+            self._advanced = False
 
-    def _place(self) -> list[tuple]:
-        """Tells the device where the walls are now; those at rest are told once."""
-        sides = []
-        for wall, (*arguments, origin) in zip(self.world.walls.walls, self._walls, strict=True):
-            rows = [origin, wall.pivot, wall.pivot + wall.shift, wall.velocity, wall.spin, *wall.rotation]
-            values = np.array(rows, np.float32)
-            told = self._told.get(wall.name)
-            if told is None or not np.array_equal(values, told):
-                arguments[2].from_numpy(values)
-                self._told[wall.name] = values
-            sides.append(tuple(arguments))
-        return sides
+    def fill(self, bodies: Sequence[BodySamples]) -> None:
+        """Grains spread evenly through each body."""
+        for k, group in enumerate(self.groups):
+            body = next(b for b in bodies if b.name == group.name)
+            x = sample_grains(body, bodies, self.world.spacing, group.radius)
+            self.add(k, {"x": x, "v": np.broadcast_to(body.velocity, x.shape)})
 
-    def set(self, x: np.ndarray, v: np.ndarray) -> None:
-        """Puts all grains there [m], at these velocities [m/s]."""
-        self.x.from_numpy(np.ascontiguousarray(x, np.float32))
-        self.v.from_numpy(np.ascontiguousarray(v, np.float32))
+    def styles(self) -> list[CloudStyle]:
+        return [CloudStyle(g.name + GRAINS, g.colors, g.radius, fluid=False, grains=True) for g in self.groups]
 
-    def advance(self, dt: float, low: np.ndarray, high: np.ndarray) -> None:
-        """Moves the grains by the step that the particles, which were in the box low..high, and the walls have made."""
-        near, stride = self.world.neighbors, STRIDE * self.world.spacing
+    def clouds(self) -> dict[str, Cloud]:
+        found = super().clouds()
+        for cloud in found.values():
+            cloud.fields["id"] = np.arange(len(cloud.x), dtype=np.int32)
+        return found
+
+    def backup(self) -> None:
+        """The last step but one is there anyway: see `advance`."""
+        self._advanced = False
+
+    def rollback(self) -> None:
+        if self._advanced:
+            self._x, self.x, self._v, self.v = self.x, self._x, self.v, self._v
+            self._advanced = False
+
+    def advance(self, dt: float) -> None:
+        """Moves the grains by the step that the particles and the walls have made."""
+        world, near, stride = self.world, self.world.neighbors, STRIDE * self.world.spacing
         self._x, self.x, self._v, self.v = self.x, self._x, self.v, self._v
-        sides = self._place()
-        largest, still = max(body.radius for body in self.bodies), STILL * self.world.spacing / dt
-        self.field.find(dt, low, high, self.n, self._x, sides, largest + HOP * stride, still)
+        self._advanced = True
+        world.walls.upload_poses()
+        largest, still = max(group.radius for group in self.groups), STILL * world.spacing / dt
+        self.field.find(dt, world.low, world.high, self.n, self._x, self._sides, largest + HOP * stride, still)
         _move(self.n, dt, self._gravity, stride, near.period, *self.field.arguments, self._x, self._v, self.x, self.v,
               self._watch, still, self.field.calm)  # fmt: skip
         _land(self.n, dt, stride, near.period, *self.field.arguments, self._x, self.x, self.v, self._watch)
-        for again in [WALLS] + [LANDING + k for k in range(1, ROUNDS)] * (len(sides) > 1):
-            for wall, side in zip(self.world.walls.walls, sides, strict=True):
-                for body in self.bodies:
-                    friction = body.roughness if wall.friction is None else wall.friction
-                    least = body.radius * (1.0 if again == WALLS else 1.0 - SLACK)
-                    _keep_out(body.first, body.last, again, dt, least, body.radius, friction, stride, near.wraps,
-                              near.period, self._x, self.x, self.v, self._watch, *side)  # fmt: skip
+        for again in [WALLS] + [LANDING + k for k in range(1, ROUNDS)] * (len(self._sides) > 1):
+            slack = 0.0 if again == WALLS else SLACK
+            for side, friction in zip(self._sides, self._friction, strict=True):
+                _keep_out(self.n, again, dt, slack, self.body, self._radius, friction, stride, near.wraps, near.period,
+                          self._x, self.x, self.v, self._watch, *side)  # fmt: skip
 
     def follow(self, number: int, x: np.ndarray, name: str, change: np.ndarray) -> None:
         """Moves the grains of a body ("x"), or changes their velocities ("v"), as somebody has just done with its
         particles, which were at `x` (n, 3) [m]: each as the nearest particle."""
-        values = getattr(self, name).to_numpy()
-        for body in self.bodies:
-            if body.number == number:
-                own = slice(body.first, body.last)
-                values[own] += change[cKDTree(x).query(self.x.to_numpy()[own], workers=-1)[1]]
-        getattr(self, name).from_numpy(values)
+        for k, group in enumerate(self.groups):
+            if group.number == number and len(x):
+                rows = self.rows_of(k)
+                nearest = cKDTree(x).query(self.read("x", rows), workers=-1)[1]
+                self.write(name, rows, self.read(name, rows) + change[nearest])
 
-    def undo(self) -> None:
-        """Takes the last step back."""
-        self._x, self.x, self._v, self.v = self.x, self._x, self.v, self._v
+    def particles_added(self, body: int, x: np.ndarray, v: np.ndarray) -> None:
+        """New particles of a body bring their grains along: evenly in a cube around each, the same every time."""
+        for k, group in enumerate(self.groups):
+            if group.number == body:
+                places = around(group.per_particle) * group.volume ** (1 / 3)
+                self.add(k, {"x": (x[:, None] + places).reshape(-1, 3), "v": np.repeat(v, group.per_particle, axis=0)})
+
+    def particles_removed(self, body: int, x: np.ndarray) -> None:
+        """Particles of a body that go take as many grains with them as they have brought: the nearest ones."""
+        for k, group in enumerate(self.groups):
+            if group.number == body and len(x):
+                rows = self.rows_of(k)
+                away = cKDTree(x).query(self.read("x", rows), workers=-1)[0]
+                gone = np.argsort(away, kind="stable")[: group.per_particle * len(x)]
+                self.remove(rows[gone])
+
+
+class GrainMotion(Stage):
+    """Moves the grains, which nothing else reads."""
+
+    name = place = "grains"
+
+    @classmethod
+    def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
+        return Grains.wanted(materials, settings)
+
+    def run(self, dt: float) -> None:
+        grains = self.world.stores[Grains.name]
+        assert isinstance(grains, Grains)
+        grains.advance(dt)
+
+
+@functools.cache
+def around(count: int) -> np.ndarray:
+    """So many places in a unit cube about its middle, spread evenly (Martin Roberts' R3 sequence)."""
+    g = 1.22074408460575947536  # the root of g^4 = g + 1
+    return (0.5 + np.arange(1, count + 1)[:, None] / g ** np.arange(1, 4)) % 1.0 - 0.5
+
+
+def _distances(body: BodySamples, spacing: float) -> DistanceMap:
+    """The true distances of a round wall: the effective ones of its volume map are for particles."""
+    key = f"{body.shape.key()} {body.material.inside_out} {spacing!r}"
+    return DistanceMap(functools.partial(wall_distance, body), body.shape.bounds(), FINE * spacing, KNOWN, DEPTH,
+                       bool(body.material.inside_out), key)  # fmt: skip

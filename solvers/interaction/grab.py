@@ -1,4 +1,4 @@
-"""A hand that takes hold of things: it pulls elastic bodies (see `hold`), stirs what flows, and carries walls.
+"""A hand that takes hold of things: it pulls elastic bodies (see `grab_spring`), stirs what flows, and carries walls.
 
 Walls, and the hand that stirs, are led by the spring of `grip` (1) as if nothing resisted. Its backward Euler step is
 
@@ -19,22 +19,21 @@ from pliant.core.backend import Ints, Reals, Vectors, vec3
 from pliant.core.neighbors import difference
 from pliant.core.world import World
 from pliant.errors import PliantError
-from pliant.materials import Elastic
 from pliant.solvers.elasticity.base import Elasticity
-from pliant.solvers.forces.force import material_table
-from pliant.solvers.interaction.grab_spring import Hold
+from pliant.solvers.interaction.grab_spring import GrabSpring
 from pliant.solvers.interaction.grip import Grip, checked_point
+from pliant.solvers.stage import material_table
 
 STIR, LADLE = 5.0, 0.15  # spacings, and share of the size of what flows: the radius that is stirred, the larger one
 GRASP = 60.0  # [1/s]: rate at which what flows takes on the velocity of the hand
 
 
 @ti.kernel
-def _stir(n: ti.i32, wraps: ti.template(), period: Vectors, body: Ints, flows: Reals, mobility: Reals, x: Vectors,
-          hand: Vectors, radius: ti.f32, gain: ti.f32, v: Vectors):  # fmt: skip
+def _stir(n: ti.i32, wraps: ti.template(), period: Vectors, material: Ints, fluid_like: Reals, inverse_density: Reals,
+          x: Vectors, hand: Vectors, radius: ti.f32, gain: ti.f32, v: Vectors):  # fmt: skip
     """`hand` is where it is and how it moves. Its hold is full in the inner half and fades to nothing at the radius."""
     for i in range(n):
-        if flows[body[i]] * mobility[i] > 0.0:
+        if fluid_like[material[i]] * inverse_density[i] > 0.0:
             share = 2.0 - 2.0 * difference(x[i], hand[0], wraps, period).norm() / radius
             if share > 0.0:
                 v[i] += ti.min(share, 1.0) * gain * (hand[1] - v[i])
@@ -46,7 +45,7 @@ class Stir(Grip):
     def __init__(self, world: World, settings: Any, number: int, point: np.ndarray, radius: float | None,
                  let_go: Callable[[Grip], None]):  # fmt: skip
         p = world.particles
-        size = float(p.numpy("V")[p.numpy("body") == number].sum(dtype=float)) ** (1 / 3)
+        size = float(p.read("V", p.rows_of(number)).sum(dtype=float)) ** (1 / 3)
         super().__init__(world, settings, point, size, let_go)
         self.radius = max(STIR * world.spacing, LADLE * size) if radius is None else radius
         self._point, self.velocity, self._hand = point, np.zeros(3), ti.ndarray(vec3, 2)
@@ -54,22 +53,21 @@ class Stir(Grip):
 
     def bind(self, world: World, settings: Any, elasticity: Elasticity | None) -> None:
         super().bind(world, settings, elasticity)
-        self._flows = material_table(world, "flows")
+        self._fluid_like = material_table(world, "fluid_like")
 
     @property
     def point(self) -> np.ndarray:
         return self._point.copy()
 
-    def apply(self, dt: float) -> dict[str, float]:
+    def run(self, dt: float) -> None:
         p, near = self.world.particles, self.world.neighbors
         self.velocity = self.led(self.velocity, self._target - self._point, dt)
         self._hand.from_numpy(np.array([self._point, self.velocity], np.float32))
-        _stir(p.n, near.wraps, near.period, p.body, self._flows, p.mobility, p.x, self._hand, self.radius,
-              1 - math.exp(-GRASP * dt), p.v)  # fmt: skip
+        _stir(p.n, near.wraps, near.period, p.material, self._fluid_like, p.inverse_density, p.x, self._hand,
+              self.radius, 1 - math.exp(-GRASP * dt), p.v)  # fmt: skip
         self._point = self._point + dt * self.velocity
-        return {}
 
-    def longest_step(self) -> float:
+    def max_dt(self) -> float:
         way = float(np.linalg.norm(self.within(self._target - self._point)))
         return self.step_at(max(0.5 * self.w * way, float(np.linalg.norm(self.velocity))))
 
@@ -110,12 +108,14 @@ def take(world: World, settings: Any, elasticity: Elasticity | None, name: str, 
     point = checked_point("point", point)
     if radius is not None and not (is_number(radius) and 0 < radius < math.inf):
         raise PliantError(f"radius must be a positive number or None, got {radius!r}")
-    if name not in world.names:
-        return Carry(world, settings, next(w for w in world.walls.walls if w.name == name), point, let_go)
-    number = world.names.index(name)
-    if isinstance(world.materials[number], Elastic):
-        assert elasticity is not None
-        return Hold(world, settings, elasticity, number, point, radius, let_go)
+    number = world.body_number(name)
+    if number is None:
+        wall = next((wall for wall in world.walls.walls if wall.name == name), None)
+        if wall is None:
+            raise PliantError(f"{name} can be neither pulled, nor stirred, nor carried, and so not be grabbed")
+        return Carry(world, settings, wall, point, let_go)
+    if elasticity is not None and number in elasticity.solids:
+        return GrabSpring(world, settings, elasticity, number, point, radius, let_go)
     return Stir(world, settings, number, point, radius, let_go)
 
 

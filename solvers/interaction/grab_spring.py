@@ -46,18 +46,19 @@ SUMS = 7  # mass, mass times way to the target (3), momentum (3)
 
 
 @ti.kernel
-def _find(n: ti.i32, count: ti.i32, wraps: ti.template(), period: Vectors, slot: Ints, ids: Ints, m: Reals,
-          mobility: Reals, x: Vectors, v: Vectors, goal: Vectors, place: Ints, sums: Reals):  # fmt: skip
-    """Where the held particles are among all, and the sums over them."""
+def _find(n: ti.i32, count: ti.i32, wraps: ti.template(), period: Vectors, held: Ints, slot: Ints, m: Reals,
+          inverse_density: Reals, x: Vectors, v: Vectors, goal: Vectors, place: Ints, sums: Reals):  # fmt: skip
+    """Where the held particles are among all, and the sums over them. `held` numbers them by their elastic slot."""
     for i in range(n):
-        if slot[ids[i]] >= 0:
-            place[slot[ids[i]]] = i
+        if slot[i] >= 0:
+            if held[slot[i]] >= 0:
+                place[held[slot[i]]] = i
     ti.loop_config(serialize=True)
     for _ in range(1):
         mass, way, momentum = 0.0, vec3(0.0), vec3(0.0)
         for k in range(count):
             i = place[k]
-            if mobility[i] > 0.0:
+            if inverse_density[i] > 0.0:
                 mass += m[i]
                 way += m[i] * difference(goal[0], x[i], wraps, period)
                 momentum += m[i] * v[i]
@@ -67,9 +68,9 @@ def _find(n: ti.i32, count: ti.i32, wraps: ti.template(), period: Vectors, slot:
 
 
 @ti.kernel
-def _pull(count: ti.i32, place: Ints, mobility: Reals, ax: ti.f32, ay: ti.f32, az: ti.f32, v: Vectors):
+def _pull(count: ti.i32, place: Ints, inverse_density: Reals, ax: ti.f32, ay: ti.f32, az: ti.f32, v: Vectors):
     for k in range(count):
-        if mobility[place[k]] > 0.0:
+        if inverse_density[place[k]] > 0.0:
             v[place[k]] += vec3(ax, ay, az)
 
 
@@ -104,18 +105,18 @@ def _turn(n: ti.i32, number: ti.i32, body: Ints, x: Vectors, turn: Vectors, v: V
             v[i] += turn[1].cross(x[i] - turn[0])
 
 
-class Hold(Grip):
+class GrabSpring(Grip):
     """An elastic body, by a spring to some of its particles. `force` is what it pulled with in the last step [N]."""
 
     def __init__(self, world: World, settings: Any, elasticity: Elasticity, number: int, point: np.ndarray,
                  radius: float | None, let_go: Callable[[Grip], None]):  # fmt: skip
         p = world.particles
-        self.number, self.ids = number, np.flatnonzero(p.by_id("body") == number)
-        free = self.ids[p.by_id("mobility")[self.ids] > 0]
+        self.number, rows = number, p.rows_of(number)
+        free = rows[p.read("inverse_density", rows) > 0]
         if not len(free):
-            raise PliantError(f"{world.names[number]}: all of its particles are fixed or moved by a function, so it "
-                              "cannot be grabbed")  # fmt: skip
-        super().__init__(world, settings, point, float(p.by_id("V")[self.ids].sum(dtype=float)) ** (1 / 3), let_go)
+            raise PliantError(f"{world.bodies[number].name}: all of its particles are fixed or moved by a function, so "
+                              "it cannot be grabbed")  # fmt: skip
+        super().__init__(world, settings, point, float(p.read("V", rows).sum(dtype=float)) ** (1 / 3), let_go)
         self.force, self.radius = np.zeros(3), radius
         self._goal, self._sums = ti.ndarray(vec3, 1), ti.ndarray(ti.f32, SUMS)
         self._turn, self._body_sums = ti.ndarray(vec3, 2), ti.ndarray(ti.f32, (BLOCKS, BODY_SUMS))
@@ -128,8 +129,8 @@ class Hold(Grip):
         assert elasticity is not None
         self.elasticity = elasticity
         self._laws: Any = None
-        free = self.ids[world.particles.by_id("mobility")[self.ids] > 0]
-        self.mass = float(world.particles.by_id("m")[free].sum(dtype=float))
+        p, rows = world.particles, world.particles.rows_of(self.number)
+        self.mass = float(p.read("m", rows[p.read("inverse_density", rows) > 0]).sum(dtype=float))
         if self.radius is None:
             self.radius = self._usual_radius()
         weight = self.mass * self.gravity
@@ -139,26 +140,26 @@ class Hold(Grip):
         """As much as a hand takes; and more of what is so soft that the hand would stretch it too far by its weight."""
         soft = math.sqrt(LIFT * self.mass * self.gravity / self._bearable(1.0))
         hand = min(max(PALM * self.size, soft), EMBRACE * self.size)
-        return max(HANDFUL * self.world.spacings[self.number], hand)
+        return max(HANDFUL * self.world.bodies[self.number].spacing, hand)
 
     def _bearable(self, radius: float) -> float:
         """The force [N] that stretches a rod of this radius by STRAIN."""
-        return math.pi * radius**2 * STRAIN * float(self.world.materials[self.number].young)
+        return math.pi * radius**2 * STRAIN * float(self.world.materials[self.world.bodies[self.number].material].young)
 
-    def _take(self, ids: np.ndarray, point: np.ndarray) -> None:
+    def _take(self, rows: np.ndarray, point: np.ndarray) -> None:
         """Chooses the particles: those around the nearest one, as they are at rest, so that nothing is taken along that
         only happens to be near."""
         p = self.world.particles
-        x, rest, m = (p.by_id(name)[ids].astype(float) for name in ("x", "rest", "m"))
+        x, rest, m = (p.read(name, rows).astype(float) for name in ("x", "rest", "m"))
         away = np.linalg.norm(self._vector(x, point), axis=1)
         nearest = int(np.argmin(away))
         apart = np.linalg.norm(self._vector(rest, rest[nearest]), axis=1)
-        enough = np.sort(apart)[min(FEWEST, len(ids)) - 1]
+        enough = np.sort(apart)[min(FEWEST, len(rows)) - 1]
         chosen = apart <= max(self.radius, EVENLY * enough)
-        self.taken = ids[chosen]
-        slot = np.full(p.n, -1, np.int32)
-        slot[self.taken] = np.arange(len(self.taken))
-        self._slot, self._place = upload(slot, ti.i32), ti.ndarray(ti.i32, len(self.taken))
+        self.taken = p.read("slot", rows[chosen])  # the elastic slots of what is held
+        held = np.full(self.elasticity.bodies.n, -1, np.int32)
+        held[self.taken] = np.arange(len(self.taken))
+        self._held, self._place = upload(held, ti.i32), ti.ndarray(ti.i32, len(self.taken))
         self._target = self._point = point if away[nearest] <= self.radius else x[nearest]
         self._offset = np.average(self._vector(self._point, x[chosen]), axis=0, weights=m[chosen])
 
@@ -177,22 +178,22 @@ class Hold(Grip):
         """Finds the held particles: their mass, and way to the target and velocity of their middle."""
         p, near = self.world.particles, self.world.neighbors
         self._goal.from_numpy((self._target - self._offset)[None].astype(np.float32))
-        _find(p.n, len(self.taken), near.wraps, near.period, self._slot, p.id, p.m, p.mobility, p.x, p.v, self._goal,
-              self._place, self._sums)  # fmt: skip
+        _find(p.n, len(self.taken), near.wraps, near.period, self._held, p.slot, p.m, p.inverse_density, p.x, p.v,
+              self._goal, self._place, self._sums)  # fmt: skip
         sums = self._sums.to_numpy().astype(float)
         self._held_mass = sums[0]
         if self._held_mass > 0:  # they may all have been fixed since
             self._way, self._u = sums[1:4] / sums[0], sums[4:] / sums[0]
             self._point = self._target - self._way
 
-    def meet(self) -> None:
-        """First of all forces, while velocities are those at which the particles came here."""
+    def after_neighbors(self) -> None:
+        """Before anything acts, while velocities are those at which the particles came here."""
         self._look()
 
-    def apply(self, dt: float) -> dict[str, float]:
+    def run(self, dt: float) -> None:
         if self._held_mass == 0:
             self.force = np.zeros(3)
-            return {}
+            return
         if self._laws is not self.elasticity.laws:
             self._weigh()
         if self._loose:
@@ -202,15 +203,16 @@ class Hold(Grip):
         force = (k * self.within(self._way) - (c + dt * k) * self._u + b * self.force) / (1 + b)  # (2)
         self.force = bounded(force, self.strongest)
         p = self.world.particles
-        _pull(len(self.taken), self._place, p.mobility, *(dt * self.force / self._held_mass), p.v)
-        return {}
+        _pull(len(self.taken), self._place, p.inverse_density, *(dt * self.force / self._held_mass), p.v)
 
     def _weigh(self) -> None:
         """The mass that moves along with the held particles in a step, m in (2): once, and again when the stiffness of
         bodies or which particles are fixed has changed."""
-        self._laws, free = self.elasticity.laws, self.world.particles.by_id("mobility") > 0
+        p, free = self.world.particles, self.elasticity.free
+        self._laws = self.elasticity.laws
         yields = self.elasticity.yielding(self.taken[free[self.taken]])
-        self._loose = bool(free[self.ids].all()) and not self.world.neighbors.wraps
+        own = p.read("slot", p.rows_of(self.number))
+        self._loose = bool(free[own].all()) and not self.world.neighbors.wraps
         if self._loose:
             _, middle, J, _ = self._motion()
             yields += turning(J, self._point - middle)
@@ -237,7 +239,7 @@ class Hold(Grip):
         self._turn.from_numpy(np.array([middle, change], np.float32))
         _turn(p.n, self.number, p.body, p.x, self._turn, p.v)
 
-    def longest_step(self) -> float:
+    def max_dt(self) -> float:
         way = self.within(self._vector(self._target, self._point))
         return self.step_at(0.5 * self.w * float(np.linalg.norm(way)))
 

@@ -20,7 +20,7 @@ import numpy as np
 from pliant.core.world import World
 from pliant.errors import PliantError
 from pliant.solvers.elasticity.base import Elasticity
-from pliant.solvers.forces.force import Force
+from pliant.solvers.stage import Force
 
 FOLLOW = 20.0  # [1/s]: w. 2 % of the way are left after 0.29 s, and a body hangs 25 mm lower on earth
 SAG = 0.1  # of its size is the most that a small body hangs lower
@@ -32,11 +32,7 @@ class Grip(Force):
     """What `sim.grab` returns. `point` is where the hand holds on now [m]; `target` is where it is to go [m], to be
     assigned at will; `release()` lets go."""
 
-    name = "grab"
-
-    @classmethod
-    def wanted(cls, materials: tuple, settings: Any) -> bool:
-        return False  # no scene has one by itself
+    name, rank = "grab", -100  # before all other forces
 
     def __init__(self, world: World, settings: Any, point: np.ndarray, size: float, let_go: Callable[["Grip"], None]):
         """`size` [m] is that of what is taken, `let_go` is told of the release."""
@@ -81,8 +77,8 @@ class Grip(Force):
         """Velocity of a hand that nothing resists, after a step of dt [s]."""
         return (velocity + dt * self.w**2 * self.within(way)) / (1 + dt * self.w) ** 2
 
-    def apply(self, dt: float) -> dict[str, float]:
-        return {}
+    def run(self, dt: float) -> None:
+        """Changes the velocities of what is held."""
 
     def step_at(self, speed: float) -> float:
         """The step in which what moves at that speed goes as far as the CFL condition lets it [s]."""

@@ -5,7 +5,7 @@ import taichi as ti
 from scipy import sparse
 
 from pliant.core.backend import Ints, Reals, Vectors, upload, vec3
-from pliant.core.particles import gather_vectors, scatter_vectors
+from pliant.core.store import gather, scatter_vectors
 from pliant.solvers.linear.cg import ConjugateGradient
 
 TOLERANCE, MAX_ITERATIONS = 1e-5, 1000
@@ -60,7 +60,7 @@ class IterativeSolver:
         solution, residual, direction, image, z = self.arrays
         self.iterations = 0
         for place in self.places:
-            gather_vectors(self.n, place, rhs, residual)
+            gather("vector", self.n, place, [(rhs, residual)])
             solution.fill(0.0)
             self.iterations += self.cg.solve(
                 self.n, solution, residual, direction, image, z,

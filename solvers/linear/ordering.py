@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-SCANNED = 500  # points from which on several cuts are weighed
+SCANNED = 500  # points from which on several cuts are with_masses
 SHARES = np.linspace(0.3, 0.7, 17)  # where these may be
 UNEVEN = 16.0  # price of uneven halves
 LEAF = 8  # points that are not cut any further

@@ -1,33 +1,95 @@
 """What a pressure solver is to the rest of the engine."""
 
-import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import taichi as ti
+
 from pliant.core.options import Options
-from pliant.core.particles import Field
+from pliant.core.store import Field
 from pliant.core.world import World
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """How a solve ended: iterations, mean and largest compression left."""
-
-    iterations: int
-    mean: float
-    largest: float
-    converged: bool
+from pliant.solvers.stage import SolveResult, Stage
 
 
 class PressureOptions(Options):
     """Base of what `Scene(pressure=...)` takes: the settings of a method, and how to make its solver."""
 
     @staticmethod
-    def fields(materials: tuple) -> tuple[Field, ...]:
-        """Arrays that the method keeps with particles of these materials; `p` [Pa] and `shift` [m] are expected of
-        all."""
+    def fields(materials: Sequence[Any]) -> tuple[Field, ...]:
+        """Arrays that the method keeps with particles of these materials; `p` [Pa] and `shift` [m], a displacement
+        beside dt v, are expected of all."""
         raise NotImplementedError
 
-    def solver(self, world: World) -> Any:
-        """An object with `prepare()`, `guess(dt)`, `remove_divergence(dt)` and `remove_compression()`, called in that
-        order."""
+    def solver(self, world: World) -> "PressureSolver":
         raise NotImplementedError
+
+
+class PressureSolver:
+    """Base of the solvers. In each step `prepare`, `warm_start` and then all `solves` are called, in this order."""
+
+    solves_friction: bool = False  # whether friction, also that of walls, is found together with the pressure
+    world: World
+
+    def prepare(self) -> None:
+        """Takes over the new neighbors and walls."""
+        raise NotImplementedError
+
+    def warm_start(self, dt: float) -> None:
+        """Lets the pressures of the last step act on the velocities."""
+        raise NotImplementedError
+
+    def solves(self) -> dict[str, Callable[[float], SolveResult]]:
+        """The solves of a step dt [s] by name, in their order. They change `particles.v` and find `particles.p` and
+        `particles.shift`. The error of the last one is that of the density at the end of the step."""
+        raise NotImplementedError
+
+    @property
+    def inverse_density(self) -> ti.Ndarray:
+        """1 / density of each particle together with what moves along with it when it is pushed [m^3/kg]."""
+        p, diagonal = self.world.particles, any(coupling.diagonal for coupling in self.world.couplings)
+        return p.effective_inverse_density if diagonal else p.inverse_density
+
+    def max_dt(self) -> float:
+        """Bound on the time step [s]."""
+        return float("inf")
+
+    def errors(self, results: Mapping[str, SolveResult]) -> dict[str, SolveResult]:
+        """Which of the results tell of the "density" that is left, and of the "divergence" of the velocities: by
+        default both those of the last solve."""
+        last = results.get(list(self.solves())[-1], SolveResult(0))
+        return {"density": last, "divergence": last}
+
+    def stages(self) -> list[Stage]:
+        """The stages of the step that it stands for."""
+        return [WarmStart(self), *(Solve(self, k, *item) for k, item in enumerate(self.solves().items()))]
+
+
+class WarmStart(Stage):
+    """Prepares the pressure system, and lets the pressures of the last step act on the velocities."""
+
+    name = place = "warm start"
+
+    def __init__(self, solver: PressureSolver):
+        super().__init__(solver.world, None)
+        self.solver = solver
+
+    def run(self, dt: float) -> None:
+        self.solver.prepare()
+        self.solver.warm_start(dt)
+
+    def max_dt(self) -> float:
+        return self.solver.max_dt()
+
+
+class Solve(Stage):
+    """One of the solves of a pressure solver."""
+
+    name, place = "pressure", "pressure"
+
+    def __init__(self, solver: PressureSolver, rank: int, name: str, solve: Callable[[float], SolveResult]):
+        super().__init__(solver.world, None)
+        self.name, self.rank = name, rank  # type: ignore[misc]
+        self._solve: Callable[[float], SolveResult] = solve
+
+    def run(self, dt: float) -> None:
+        self.results[self.name] = self._solve(dt)

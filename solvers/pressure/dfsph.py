@@ -10,11 +10,13 @@ surface up at 0.1 m/s, and still water simmers at that speed however the system 
 what a mean compression of KICK would cause, and a step may add no more compression than the feedback removes.
 """
 
+from collections.abc import Callable, Mapping
+
 from pliant.core.options import positive
 from pliant.core.world import World
 from pliant.solvers.pressure import system
-from pliant.solvers.pressure.base import Outcome
-from pliant.solvers.pressure.projection import Projection, ProjectionOptions
+from pliant.solvers.pressure.projection import PressureSweeps, Projection, ProjectionOptions
+from pliant.solvers.stage import SolveResult
 
 KICK = 3e-4  # mean compression that velocities may undo in a step
 
@@ -38,15 +40,21 @@ class DFSPHSolver(Projection):
         super().__init__(options, world)
         self.feedback = min(1.0, KICK / options.max_density_error)
 
-    def remove_divergence(self, dt: float) -> Outcome:
+    def solves(self) -> dict[str, Callable[[float], SolveResult]]:
+        return {"divergence": lambda dt: self.remove_divergence(dt), "density": lambda dt: self.remove_compression()}
+
+    def errors(self, results: Mapping[str, SolveResult]) -> dict[str, SolveResult]:
+        return {name: results.get(name, SolveResult(0)) for name in ("density", "divergence")}
+
+    def remove_divergence(self, dt: float) -> SolveResult:
         """Velocities: what is at rest density comes no closer, what is above it parts."""
         tolerance = min(self.options.max_divergence_error, self.feedback * self.options.max_density_error)
-        return self._solve_velocities(dt, self.feedback, tolerance)
+        return self.solve_velocities(dt, self.feedback, tolerance)
 
-    def remove_compression(self) -> Outcome:
+    def remove_compression(self) -> SolveResult:
         """Displacements beside dt v that leave no particle above rest density."""
         p = self.world.particles
         p.shift.fill(0.0)
         system.go_on(p.n, p.wall_density, p.density, p.D, self.least, self.feedback, p.q, p.residual, self.partial,
                      self.sums)  # fmt: skip
-        return self._solve(self.options.max_density_error, 0, p.shift, 1.0, None)
+        return self.iterate(PressureSweeps(self, p.shift, 1.0), self.options.max_density_error, 0)

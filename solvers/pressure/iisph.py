@@ -9,9 +9,11 @@ The original starts from half the pressures of the last step and takes Jacobi sw
 all of them, and the sweeps are those of `projection`.
 """
 
+from collections.abc import Callable
+
 from pliant.core.world import World
-from pliant.solvers.pressure.base import Outcome
 from pliant.solvers.pressure.projection import Projection, ProjectionOptions
+from pliant.solvers.stage import SolveResult
 
 
 class IISPH(ProjectionOptions):
@@ -24,11 +26,9 @@ class IISPH(ProjectionOptions):
 class IISPHSolver(Projection):
     """Velocities only: `particles.shift` stays zero."""
 
-    def remove_divergence(self, dt: float) -> Outcome:
-        """Velocities by which no particle is above rest density at the end of the step."""
-        self.outcome = self._solve_velocities(dt, 1.0, self.options.max_density_error)
-        return self.outcome
+    def solves(self) -> dict[str, Callable[[float], SolveResult]]:
+        return {"density": lambda dt: self.remove_compression(dt)}
 
-    def remove_compression(self) -> Outcome:
-        """Nothing is left to do: how the only solve ended."""
-        return Outcome(0, self.outcome.mean, self.outcome.largest, self.outcome.converged)
+    def remove_compression(self, dt: float) -> SolveResult:
+        """Velocities by which no particle is above rest density at the end of the step."""
+        return self.solve_velocities(dt, 1.0, self.options.max_density_error)

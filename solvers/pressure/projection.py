@@ -14,17 +14,20 @@ that pressure pushes apart, is below twice of it: otherwise pressure left over f
 there is sand, the mean strain that friction still has to remove must be below the tolerance as well.
 """
 
+from typing import Any
+
 import numpy as np
 import taichi as ti
 
 from pliant.core.options import param, positive
-from pliant.core.particles import Field
 from pliant.core.reduce import BLOCKS
+from pliant.core.store import Field
 from pliant.core.world import World
 from pliant.solvers.granular import friction
 from pliant.solvers.granular.friction import Friction
 from pliant.solvers.pressure import system
-from pliant.solvers.pressure.base import Outcome, PressureOptions
+from pliant.solvers.pressure.base import PressureOptions, PressureSolver
+from pliant.solvers.stage import SolveResult
 
 FIRST_STEP = 1.0  # replaced by the curvature after one sweep
 TWO_SIDED = 2.0  # tolerance of the two-sided error, in tolerances of compression
@@ -42,24 +45,25 @@ class ProjectionOptions(PressureOptions):
     max_iterations: int = param(100, "bound on the iterations of each solve", kind="integer", low=1, high=100_000)
 
     @staticmethod
-    def fields(materials: tuple) -> tuple[Field, ...]:
+    def fields(materials: Any) -> tuple[Field, ...]:
         return (
             *system.FIELDS,
-            *(friction.FIELDS if any(m.stands for m in materials) else ()),
+            *(friction.FIELDS if any(m.has_yield_stress for m in materials) else ()),
             Field("p", "real", "Pa", "pressure", carried=True),
             Field("shift", "vector", "m", "displacement that removes compression, beside dt v"),
         )
 
 
-class Projection:
-    """`remove_divergence` acts on velocities once all forces have, `remove_compression` then finds `particles.shift`.
-    `prepare` and `guess` belong before them, once positions have changed."""
+class Projection(PressureSolver):
+    """Solves by projected sweeps. `solve_velocities` finds pressures, stresses of sand and velocities."""
 
     def __init__(self, options: ProjectionOptions, world: World):
         self.options, self.world = options, world
-        self.partial, self.sums = ti.ndarray(ti.f32, (BLOCKS, friction.SUMS)), ti.ndarray(ti.f32, friction.SUMS)
+        self.partial = ti.ndarray(ti.f32, (BLOCKS, friction.SUMS))
+        self.sums = np.zeros(friction.SUMS, np.float32)  # of NumPy, so that the host reads them at no cost
         self.least = LONELY * self._full_diagonal()
         self.friction = Friction(world) if "stress" in world.particles.schema else None
+        self.solves_friction = self.friction is not None
 
     def _full_diagonal(self) -> float:
         """D of an interior particle of the rest lattice: sum_j V W'^2 / rho0, for the lightest material."""
@@ -72,64 +76,124 @@ class Projection:
         lightest = min((m.density for m in self.world.materials), default=1000.0)
         return float((d**3 * slope**2).sum() * d**3 / lightest)
 
-    @property
-    def ease(self) -> ti.Ndarray:
-        """Mobilities: those of solids count what moves along with a particle."""
-        p = self.world.particles
-        return p.ease if "ease" in p.schema else p.mobility
-
     def prepare(self) -> None:
         p = self.world.particles
-        system.prepare(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.V, self.ease, 1.0, p.D)
+        system.prepare(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.V, self.inverse_density, 1.0, p.D)
         if self.friction:
-            self.friction.prepare(self.ease)
+            self.friction.prepare(self.inverse_density)
 
-    def guess(self, dt: float) -> None:
-        """Lets the pressures of the last step act."""
-        p = self.world.particles
-        system.begin(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.mobility, dt, p.p, p.q, p.v)
+    def warm_start(self, dt: float) -> None:
+        p, pairs = self.world.particles, self.world.neighbors.pairs
+        dv = p.a if self.bound else p.v
+        if self.bound:
+            dv.fill(0.0)
+        system.begin(p.n, *pairs, p.wall_gradient, p.inverse_density, dt, p.p, p.q, dv)
         if self.friction:
-            self.friction.guess(dt)
+            self.friction.warm_start(dt, dv)
+        if self.bound:
+            self.constrain()
+            system.add(p.n, 1.0, p.a, p.v)
 
-    def _solve_velocities(self, dt: float, compression: float, tolerance: float) -> Outcome:
+    @property
+    def bound(self) -> bool:
+        """Whether particles move together in a way that is no scaling of each by itself."""
+        return any(not coupling.diagonal for coupling in self.world.couplings)
+
+    def constrain(self) -> None:
+        """Lets all couplings act on `particles.a`."""
+        for coupling in self.world.couplings:
+            if not coupling.diagonal:
+                coupling.constrain(self.world.particles.a)
+
+    def solve_velocities(self, dt: float, compression: float, tolerance: float) -> SolveResult:
         """Velocities by which what is at rest density comes no closer, and what is above it parts: at the rate that
         undoes the share `compression` of it within the step."""
-        p, least = self.world.particles, self.options.min_iterations
+        p = self.world.particles
         system.predict(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.wall_flux, p.wall_density, p.density, p.D,
                        self.least, p.v, dt, compression, p.q, p.residual, self.partial, self.sums)  # fmt: skip
         if self.friction:
             self.friction.predict(dt)
-        outcome = self._solve(tolerance, least, p.v, dt, self.friction)
+        sweeps = FrictionSweeps(self, dt, self.friction) if self.friction else PressureSweeps(self, p.v, dt)
+        result = self.iterate(sweeps, tolerance, self.options.min_iterations)
         system.finish(p.n, dt, p.q, p.p)
         if self.friction:
             self.friction.finish(dt)
-        return outcome
+        return result
 
-    def _solve(self, tolerance: float, least: int, moved: ti.Ndarray, dt: float, rubbing: Friction | None) -> Outcome:
-        """Sweeps until the error is below the tolerance. Changes `moved`: velocities, or positions with dt = 1."""
-        p, pairs, sums = self.world.particles, self.world.neighbors.pairs, (self.partial, self.sums)
-        iterations, step, slip, goal = 0, FIRST_STEP, 0.0, tolerance
-        if rubbing:
-            step, least = friction.FIRST_STEP, max(least, friction.LEAST_SWEEPS)
-        most = self.options.max_iterations
-        while iterations < least or (max(self._error(), slip) > goal and iterations < most):
-            if rubbing:
-                rubbing.sweep(dt, step, self.ease, self.least, *sums)
-                slip, speed = (self.sums[k] / self._members() for k in (friction.SLIP, friction.SPEED))
-                goal = rubbing.tolerance(dt, tolerance, speed)
-            else:
-                system.iterate(p.n, *pairs, p.wall_gradient, p.V, self.world.spacing**3, self.ease, p.D, self.least,
-                               1.0 / dt, step, p.q, p.change, p.a, moved, p.answer, p.residual, *sums)  # fmt: skip
+    def iterate(self, sweeps: "PressureSweeps", tolerance: float, least: int) -> SolveResult:
+        """Sweeps until the error is below the tolerance."""
+        iterations, step, goal, error = 0, sweeps.first_step, tolerance, self.error()
+        least, most = max(least, sweeps.least), self.options.max_iterations
+        while iterations < least or (error > goal and iterations < most):
+            sweeps.run(step)
             iterations += 1
-            curvature = self.sums[system.CURVATURE]
+            curvature = self.sum(system.CURVATURE)
             if curvature > 0.0:
-                step = min(max(self.sums[system.LENGTH] / curvature, SHORTEST_STEP), LONGEST_STEP)
-        mean = self.sums[system.COMPRESSION] / self._members()
-        return Outcome(iterations, mean, self.sums[system.LARGEST], self._error() <= goal)
+                step = min(max(self.sum(system.LENGTH) / curvature, SHORTEST_STEP), LONGEST_STEP)
+            goal, error = sweeps.goal(tolerance), max(self.error(), sweeps.slip())
+        mean = self.sum(system.COMPRESSION) / self.members
+        return SolveResult(iterations, mean, self.sum(system.LARGEST), error <= goal)
 
-    def _error(self) -> float:
-        two_sided = self.sums[system.TWO_SIDED] / TWO_SIDED
-        return max(self.sums[system.COMPRESSION], two_sided) / self._members()
+    def sum(self, k: int) -> float:
+        """One of the sums over all particles of the last sweep."""
+        return float(self.sums[k])
 
-    def _members(self) -> float:
-        return max(self.sums[system.MEMBERS], 1.0)
+    def error(self) -> float:
+        return max(self.sum(system.COMPRESSION), self.sum(system.TWO_SIDED) / TWO_SIDED) / self.members
+
+    @property
+    def members(self) -> float:
+        """How many particles have something to push against."""
+        return max(self.sum(system.MEMBERS), 1.0)
+
+
+class PressureSweeps:
+    """Sweeps of pressures alone. They change `moved`: velocities, or displacements with dt = 1."""
+
+    first_step, least = FIRST_STEP, 0
+
+    def __init__(self, solver: Projection, moved: ti.Ndarray, dt: float):
+        self.solver, self.moved, self.dt = solver, moved, dt
+
+    def run(self, step: float) -> None:
+        solver, p, rate = self.solver, self.solver.world.particles, 1.0 / self.dt
+        operator, volume = (*solver.world.neighbors.pairs, p.wall_gradient), solver.world.spacing**3
+        if not solver.bound:
+            system.iterate(p.n, *operator, p.V, volume, solver.inverse_density, p.D, solver.least, rate, step, p.q,
+                           p.change, p.a, self.moved, p.response, p.residual, solver.partial, solver.sums)  # fmt: skip
+            return
+        system.update_pressures(p.n, p.D, solver.least, step, p.residual, p.q, p.change)
+        system.accelerate(p.n, *operator, solver.inverse_density, p.change, p.a)
+        solver.constrain()
+        system.add(p.n, rate, p.a, self.moved)
+        system.respond(p.n, *operator, p.V, volume, p.D, solver.least, p.q, p.change, p.a, p.response, p.residual,
+                       solver.partial, solver.sums)  # fmt: skip
+
+    def goal(self, tolerance: float) -> float:
+        """The error at which to stop."""
+        return tolerance
+
+    def slip(self) -> float:
+        """An error beside that of the density."""
+        return 0.0
+
+
+class FrictionSweeps(PressureSweeps):
+    """Sweeps of pressures and shear stresses together."""
+
+    first_step, least = friction.FIRST_STEP, friction.LEAST_SWEEPS
+
+    def __init__(self, solver: Projection, dt: float, rubbing: Friction):
+        super().__init__(solver, solver.world.particles.v, dt)
+        self.friction = rubbing
+
+    def run(self, step: float) -> None:
+        constrain = self.solver.constrain if self.solver.bound else None
+        self.friction.sweep(self.dt, step, self.solver.inverse_density, self.solver.least, self.solver.partial,
+                            self.solver.sums, constrain)  # fmt: skip
+
+    def goal(self, tolerance: float) -> float:
+        return self.friction.tolerance(self.dt, tolerance, self.solver.sum(friction.SPEED) / self.solver.members)
+
+    def slip(self) -> float:
+        return self.solver.sum(friction.SLIP) / self.solver.members

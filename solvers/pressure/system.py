@@ -12,14 +12,17 @@ positive semi-definite, and p solves the complementarity problem
     0 <= p  perpendicular to  1 - rho* + dt^2 K p >= 0:
 
 fluid is pushed, never pulled. The solver works on q = dt^2 p, for which K does not depend on the step.
+
+K is three operations: `pressure_gradient` (forces of pressures), `constrain` (what those who move together make of the
+accelerations, see `world.Coupling`) and `divergence` (growth of densities). Where nothing couples, one kernel does all.
 """
 
 import taichi as ti
 
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
 from pliant.core.neighbors import difference
-from pliant.core.particles import Field
 from pliant.core.reduce import BLOCKS, block
+from pliant.core.store import Field
 
 FIELDS = (
     Field("a", "vector", "m", "displacement by the last change of pressure: dt^2 times its acceleration"),
@@ -27,7 +30,7 @@ FIELDS = (
     Field("residual", "real", "1", "density ratio still to be removed"),
     Field("q", "real", "Pa s^2", "dt^2 times pressure"),
     Field("change", "real", "Pa s^2", "last change of q"),
-    Field("answer", "real", "1", "what the last change of q did to the density ratio"),
+    Field("response", "real", "1", "what the last change of q did to the density ratio"),
 )
 # The density ratio up to which nothing pushes. Layers that slide past each other change the mean density by some 1e-5;
 # a closed volume filled to the brim would have no room for that, and jam.
@@ -38,22 +41,24 @@ COMPRESSION, TWO_SIDED, LENGTH, CURVATURE, LARGEST, MEMBERS, SUMS = range(7)  # 
 
 @ti.kernel
 def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, V: Reals, mobility: Reals, share: ti.f32, D: Reals):  # fmt: skip
-    """D_i = mobility_i |sum_j G_ij + b_i|^2 + share sum_j mobility_j V_i / V_j |G_ij|^2; all of it for pressures."""
+            factor: RealTable, b: Vectors, V: Reals, inverse_density: Reals, share: ti.f32, D: Reals):  # fmt: skip
+    """D_i = w_i |sum_j G_ij + b_i|^2 + share sum_j w_j V_i / V_j |G_ij|^2 with the inverse densities w; share is 1 for
+    pressures."""
     for i in range(n):
         total, others = vec3(0.0), 0.0
         for k in range(count[i]):
             j = neighbor[i, k]
             G = factor[i, k] * difference(x[i], x[j], wraps, period)
             total += G
-            others += mobility[j] / V[j] * G.dot(G)
+            others += inverse_density[j] / V[j] * G.dot(G)
         total += b[i]
-        D[i] = mobility[i] * total.dot(total) + share * V[i] * others
+        D[i] = inverse_density[i] * total.dot(total) + share * V[i] * others
 
 
 @ti.func
-def pushed(i: ti.i32, q: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-           count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template()):  # fmt: skip
+def pressure_gradient(i: ti.i32, q: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
+                      count: ti.template(), neighbor: ti.template(), factor: ti.template(),
+                      b: ti.template()):  # fmt: skip
     """sum_j (q_i + q_j) G_ij + q_i b_i: minus the force of pressures q."""
     total = vec3(0.0)
     for k in range(count[i]):
@@ -63,8 +68,8 @@ def pushed(i: ti.i32, q: ti.template(), wraps: ti.template(), period: ti.templat
 
 
 @ti.func
-def approach(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-             count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template()):  # fmt: skip
+def divergence(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
+               count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template()):  # fmt: skip
     """sum_j G_ij . (u_i - u_j) + b_i . u_i: growth of the density ratio by displacements or velocities u."""
     total = 0.0
     for k in range(count[i]):
@@ -75,12 +80,13 @@ def approach(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.templ
 
 @ti.kernel
 def begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-          factor: RealTable, b: Vectors, mobility: Reals, dt: ti.f32, p: Reals, q: Reals, v: Vectors):  # fmt: skip
-    """Starts from the pressures of the last step."""
+          factor: RealTable, b: Vectors, inverse_density: Reals, dt: ti.f32, p: Reals, q: Reals,
+          dv: Vectors):  # fmt: skip
+    """Starts from the pressures of the last step: adds what they do to velocities."""
     for i in range(n):
         q[i] = dt * dt * p[i]
     for i in range(n):
-        v[i] -= mobility[i] / dt * pushed(i, q, wraps, period, x, count, neighbor, factor, b)
+        dv[i] -= inverse_density[i] / dt * pressure_gradient(i, q, wraps, period, x, count, neighbor, factor, b)
 
 
 @ti.kernel
@@ -91,7 +97,7 @@ def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
     """residual = dt d rho/dt + (rho - 1): the excess at the end of the step. Of an excess that is there already only
     the share `compression` counts; what is missing counts whole, so that thinned-out particles may come closer."""
     for i in range(n):
-        rate = approach(i, v, wraps, period, x, count, neighbor, factor, b) - flux[i]
+        rate = divergence(i, v, wraps, period, x, count, neighbor, factor, b) - flux[i]
         excess = density[i] + wall[i] - REST
         residual[i] = dt * rate + ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
     ti.loop_config(block_dim=1)
@@ -144,39 +150,92 @@ def total_up(k: ti.i32, partial: ti.template(), sums: ti.template()):
     sums[k] = total
 
 
+@ti.func
+def projected(old: ti.f32, step: ti.f32, residual: ti.f32, D: ti.f32, least: ti.f32):
+    """A pressure after one step along its residual, never below zero; none where there is nothing to push against."""
+    return ti.select(least < D, ti.max(old + step * residual / ti.max(D, least), 0.0), 0.0)
+
+
+@ti.func
+def tally(s: ti.i32, n: ti.i32, V: ti.template(), volume: ti.f32, D: ti.template(), least: ti.f32, q: ti.template(),
+          change: ti.template(), response: ti.template(), residual: ti.template(), partial: ti.template()):  # fmt: skip
+    """Takes the response over into the residuals of one block, and sums up compression, the two-sided error, V dq D dq
+    and V dq K dq (V in units of `volume`), and the largest compression."""
+    lo, hi = block(s, n)
+    over, error, length, curvature, worst = 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(lo, hi):
+        r = residual[i] + response[i]
+        residual[i] = r
+        if D[i] > least:
+            over += ti.max(r, 0.0)
+            error += ti.select(q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
+            length += V[i] / volume * D[i] * change[i] ** 2
+            curvature -= V[i] / volume * change[i] * response[i]
+            worst = ti.max(worst, r)
+    partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
+    partial[s, LENGTH], partial[s, CURVATURE] = length, curvature
+
+
 @ti.kernel
 def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, mobility: Reals, D: Reals, least: ti.f32,
-            rate: ti.f32, step: ti.f32, q: Reals, change: Reals, a: Vectors, moved: Vectors, answer: Reals,
+            factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, inverse_density: Reals, D: Reals, least: ti.f32,
+            rate: ti.f32, step: ti.f32, q: Reals, change: Reals, a: Vectors, moved: Vectors, response: Reals,
             residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
     """One projected step q <- max(0, q + step residual / D), what it does to residuals and to `moved` (velocities at a
-    rate of 1/dt, or positions at 1), and the sums of
-    compression, of the two-sided error, of V dq D dq and V dq K dq (V in units of `volume`), and the largest
-    compression."""
+    rate of 1/dt, or positions at 1), and the sums of `tally`."""
     for i in range(n):
         old = q[i]
-        q[i] = ti.select(D[i] > least, ti.max(old + step * residual[i] / ti.max(D[i], least), 0.0), 0.0)
+        q[i] = projected(old, step, residual[i], D[i], least)
         change[i] = q[i] - old
     for i in range(n):
-        a[i] = -mobility[i] * pushed(i, change, wraps, period, x, count, neighbor, factor, b)
+        a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, b)
         moved[i] += rate * a[i]
     for i in range(n):
-        answer[i] = approach(i, a, wraps, period, x, count, neighbor, factor, b)
+        response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
-        lo, hi = block(s, n)
-        over, error, length, curvature, worst = 0.0, 0.0, 0.0, 0.0, 0.0
-        for i in range(lo, hi):
-            r = residual[i] + answer[i]
-            residual[i] = r
-            if D[i] > least:
-                over += ti.max(r, 0.0)
-                error += ti.select(q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
-                length += V[i] / volume * D[i] * change[i] ** 2
-                curvature -= V[i] / volume * change[i] * answer[i]
-                worst = ti.max(worst, r)
-        partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
-        partial[s, LENGTH], partial[s, CURVATURE] = length, curvature
+        tally(s, n, V, volume, D, least, q, change, response, residual, partial)
+    ti.loop_config(serialize=True)
+    for k in range(SUMS):
+        total_up(k, partial, sums)
+
+
+# --- the same in parts, for what couples ----------------------------------------------------------------
+
+
+@ti.kernel
+def update_pressures(n: ti.i32, D: Reals, least: ti.f32, step: ti.f32, residual: Reals, q: Reals, change: Reals):
+    """q <- max(0, q + step residual / D)."""
+    for i in range(n):
+        old = q[i]
+        q[i] = projected(old, step, residual[i], D[i], least)
+        change[i] = q[i] - old
+
+
+@ti.kernel
+def accelerate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+               factor: RealTable, b: Vectors, inverse_density: Reals, q: Reals, a: Vectors):  # fmt: skip
+    """What pressures q do to free particles."""
+    for i in range(n):
+        a[i] = -inverse_density[i] * pressure_gradient(i, q, wraps, period, x, count, neighbor, factor, b)
+
+
+@ti.kernel
+def add(n: ti.i32, rate: ti.f32, a: Vectors, moved: Vectors):
+    for i in range(n):
+        moved[i] += rate * a[i]
+
+
+@ti.kernel
+def respond(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+            factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, D: Reals, least: ti.f32, q: Reals, change: Reals,
+            a: Vectors, response: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
+    """What accelerations a do to the residuals, and the sums of `tally`."""
+    for i in range(n):
+        response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b)
+    ti.loop_config(block_dim=1)
+    for s in range(BLOCKS):
+        tally(s, n, V, volume, D, least, q, change, response, residual, partial)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
         total_up(k, partial, sums)

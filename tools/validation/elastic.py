@@ -321,7 +321,7 @@ def turns(bar: Cantilever, arm: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, 
 def elastic_forces(sim: Any) -> np.ndarray:
     """Elastic forces on the particles of the only elastic body (n, 3) [N]."""
     bodies = sim.elasticity.bodies
-    bodies.look_ahead(0.0)
+    bodies.predict_positions(0.0)
     bodies.find_forces(1.0)
     return bodies.force.to_numpy().astype(float)
 

@@ -33,7 +33,7 @@ def blobs(radius: float, viscosity: float, solver: str = "auto") -> Any:
 
 def moments(sim: Any) -> tuple[np.ndarray, np.ndarray, float, float]:
     """Linear and angular momentum, and the sums of |m v| and |m x cross v| that they are measured against."""
-    bodies = [sim[filling.body] for filling in sim.fillings]
+    bodies = [sim[name] for name in sim.world.particles.bodies]
     m, x, v = (np.concatenate([getattr(b, k) for b in bodies]).astype(float) for k in ("mass", "x", "v"))
     linear, angular = m[:, None] * v, m[:, None] * np.cross(x, v)
     sizes = [float(np.linalg.norm(a, axis=1).sum()) for a in (linear, angular)]

@@ -85,11 +85,10 @@ class Relaxation:
 
     def __init__(self, depths: DistanceMap, bounds: Array, count: int, spacing: float, seed: int):
         self.spacing, self.smoothing = spacing, SMOOTHINGS["cubic_spline"]
-        p = self.particles = Particles(count)
+        p = self.particles = Particles(["filling"], count=count)
         lattice = Lattice(depths, bounds, spacing, self.smoothing, self.crowding)
-        p.set("x", self.first_places(lattice, count, np.random.default_rng(seed)))
-        p.set("V", np.full(count, spacing**3))
-        p.set("id", np.arange(count))
+        x = self.first_places(lattice, count, np.random.default_rng(seed))
+        p.add(0, {"x": x, "V": np.full(count, spacing**3)})
         self.neighbors = Neighbors(p, self.smoothing, spacing, (None, None, None))
         self.low, self.high = bounds[0] - spacing, bounds[1] + spacing
         self.map = lattice.map

@@ -1,17 +1,31 @@
-"""A moment of a simulation as plain arrays: what writers write, readers return and pictures show."""
+"""A moment of a simulation as plain arrays: what stores tell, writers write, readers return and pictures show."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
+GRAINS = "_grains"  # behind a body's name: what the cloud of its grains is called
+
 
 @dataclass
 class Cloud:
-    """The particles of one body: positions `x` (n, 3) [m], fields by name, (n,), (n, 3) or (n, 3, 3), and units."""
+    """Points of one body: positions `x` (n, 3) [m], fields by name, (n,), (n, 3) or (n, 3, 3), and units."""
 
     x: np.ndarray
     fields: dict[str, np.ndarray] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class CloudStyle:
+    """How a cloud is drawn: its colour map, the radius of its points [m], whether it is a fluid, which may be drawn as
+    a surface, and whether its points are the grains of another body."""
+
+    name: str
+    colors: str
+    radius: float
+    fluid: bool = True
+    grains: bool = False
 
 
 @dataclass
@@ -23,9 +37,6 @@ class TriMesh:
     faces: np.ndarray
     fields: dict[str, np.ndarray] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
-
-
-GRAINS = "_grains"  # behind a body's name: what the cloud of its grains is called
 
 
 @dataclass

@@ -1,0 +1,502 @@
+"""Stores: everything that has a state, with one protocol for all.
+
+A store declares a schema and is then saved in checkpoints (`save`, `restore`), guarded (`backup`, `rollback`), shown in
+files, pictures and the viewer (`clouds`, `styles`) and read by users (`sim[body]`) without another line anywhere. The
+particles, grains and walls are stores; so is what a plugin defines: CONTRIBUTING.md has an example.
+
+The arrays of an `ArrayStore` are longer than they need be: `n` elements are in use of a `capacity` that grows by
+doubling. Kernels take `n`, so that nothing is compiled anew. Each element has an `id` that is never used twice.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import taichi as ti
+
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatrices, Vectors, vec3, vec6
+from pliant.core.data import Cloud, CloudStyle
+from pliant.core.reduce import BLOCKS, block
+from pliant.core.registry import Registry
+from pliant.errors import PliantError
+
+FUSED = 4  # arrays that one launch moves: a launch costs as much as thousands of elements
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """One array of a store. `carried` fields follow their element when the order changes and are saved in checkpoints;
+    the others are scratch, written anew each step before they are read. `saved` ones among these are in checkpoints
+    too, because views read them. New elements begin with the value `initial`."""
+
+    name: str
+    kind: str  # "vector", "symmetric" (a matrix: its diagonal, then yz, zx, xy), "real" or "int"
+    unit: str
+    doc: str
+    carried: bool = False
+    saved: bool = False
+    initial: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of field: its type on the device, and as NumPy has it."""
+
+    device: Any
+    dtype: type
+    shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        return int(np.dtype(self.dtype).itemsize * np.prod(self.shape, dtype=int))
+
+
+KINDS = {
+    "vector": Kind(vec3, np.float32, (3,)),
+    "symmetric": Kind(vec6, np.float32, (6,)),
+    "real": Kind(ti.f32, np.float32, ()),
+    "int": Kind(ti.i32, np.int32, ()),
+}
+
+
+def _moving_kernels(array: Any) -> tuple[Any, Any]:
+    """Kernels that gather and copy up to FUSED arrays of one kind."""
+
+    @ti.kernel
+    def gather(n: ti.i32, fields: ti.template(), order: Ints, s0: array, t0: array, s1: array, t1: array, s2: array,
+               t2: array, s3: array, t3: array):  # fmt: skip
+        for i in range(n):
+            j = order[i]
+            t0[i] = s0[j]
+            if ti.static(fields > 1):
+                t1[i] = s1[j]
+            if ti.static(fields > 2):
+                t2[i] = s2[j]
+            if ti.static(fields > 3):
+                t3[i] = s3[j]
+
+    @ti.kernel
+    def copy(n: ti.i32, fields: ti.template(), s0: array, t0: array, s1: array, t1: array, s2: array, t2: array,
+             s3: array, t3: array):  # fmt: skip
+        for i in range(n):
+            t0[i] = s0[i]
+            if ti.static(fields > 1):
+                t1[i] = s1[i]
+            if ti.static(fields > 2):
+                t2[i] = s2[i]
+            if ti.static(fields > 3):
+                t3[i] = s3[i]
+
+    return gather, copy
+
+
+_ARRAYS = {"vector": Vectors, "symmetric": SymmetricMatrices, "real": Reals, "int": Ints}
+_GATHER, _COPY = ({kind: _moving_kernels(array)[k] for kind, array in _ARRAYS.items()} for k in (0, 1))
+
+Pair = tuple[ti.Ndarray, ti.Ndarray]  # source and target
+
+
+def _chunks(pairs: Sequence[Pair]) -> Iterator[tuple[int, list[ti.Ndarray]]]:
+    for k in range(0, len(pairs), FUSED):
+        part = list(pairs[k : k + FUSED])
+        yield len(part), [array for pair in (part + [part[0]] * FUSED)[:FUSED] for array in pair]
+
+
+def gather(kind: str, n: int, order: ti.Ndarray, pairs: Sequence[Pair]) -> None:
+    """target[i] = source[order[i]] for all pairs (source, target) of one kind."""
+    for count, arrays in _chunks(pairs):
+        _GATHER[kind](n, count, order, *arrays)
+
+
+def copy(kind: str, n: int, pairs: Sequence[Pair]) -> None:
+    """target[i] = source[i] for all pairs (source, target) of one kind."""
+    for count, arrays in _chunks(pairs):
+        _COPY[kind](n, count, *arrays)
+
+
+@ti.kernel
+def scatter_vectors(n: ti.i32, order: Ints, source: Vectors, target: Vectors):
+    """target[order[i]] = source[i]."""
+    for i in range(n):
+        target[order[i]] = source[i]
+
+
+def _row_kernels(array: Any, host: Any, width: int) -> tuple[Any, Any]:
+    """Kernels that read and write some rows of an array of one kind, from and to NumPy arrays."""
+
+    @ti.kernel
+    def read(n: ti.i32, rows: Ints, source: array, target: host):
+        for i in range(n):
+            if ti.static(width > 0):
+                for k in ti.static(range(width)):
+                    target[i, k] = source[rows[i]][k]
+            else:
+                target[i] = source[rows[i]]
+
+    @ti.kernel
+    def write(n: ti.i32, rows: Ints, source: host, target: array):
+        for i in range(n):
+            if ti.static(width > 0):
+                for k in ti.static(range(width)):
+                    target[rows[i]][k] = source[i, k]
+            else:
+                target[rows[i]] = source[i]
+
+    return read, write
+
+
+_HOST = {"vector": (RealTable, 3), "symmetric": (RealTable, 6), "real": (Reals, 0), "int": (Ints, 0)}
+_READ, _WRITE = ({kind: _row_kernels(_ARRAYS[kind], *_HOST[kind])[k] for kind in KINDS} for k in (0, 1))
+
+
+@ti.kernel
+def _count_members(n: ti.i32, number: ti.i32, body: Ints, count: Ints):
+    ti.loop_config(block_dim=1)
+    for b in range(BLOCKS):
+        lo, hi = block(b, n)
+        total = 0
+        for i in range(lo, hi):
+            total += ti.cast(body[i] == number, ti.i32)
+        count[b] = total
+
+
+@ti.kernel
+def _list_members(n: ti.i32, number: ti.i32, body: Ints, ids: Ints, first: Ints, found: IntTable):
+    """Rows and ids of the elements of one body, in the order they have."""
+    ti.loop_config(block_dim=1)
+    for b in range(BLOCKS):
+        lo, hi = block(b, n)
+        k = first[b]
+        for i in range(lo, hi):
+            if body[i] == number:
+                found[k, 0], found[k, 1] = i, ids[i]
+                k += 1
+
+
+class Store:
+    """Base of all stores. A subclass registers itself; `wanted` says whether a scene has one.
+
+    `name` is what checkpoints call it, and what materials name whose bodies live in it (`Material.store`).
+    """
+
+    name: ClassVar[str]
+    kinds: ClassVar[Registry] = Registry()
+    built_in: ClassVar[bool] = False  # made by the simulation itself, not found by `wanted`
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        Store.kinds.add(cls)
+
+    @classmethod
+    def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
+        """Whether a scene of these materials has such a store: by default, if one of them lives in it."""
+        return any(material.store == getattr(cls, "name", None) for material in materials)
+
+    @classmethod
+    def build(cls, world: Any, bodies: Sequence[Any]) -> "Store":
+        """The store of a scene of these bodies (`world.BodySamples`, walls among them), still empty."""
+        raise NotImplementedError
+
+    def fill(self, bodies: Sequence[Any]) -> None:
+        """Puts the state at the start into it."""
+
+    def save(self) -> dict[str, np.ndarray]:
+        """The state as arrays, for a checkpoint."""
+        raise NotImplementedError
+
+    def restore(self, arrays: Mapping[str, np.ndarray], partly: bool = False) -> None:
+        """Puts a saved state back. A state that was taken with other parameters may hold a part of it only."""
+        raise NotImplementedError
+
+    def backup(self) -> None:
+        """Keeps a copy of the state as it is, which is sound."""
+        raise NotImplementedError
+
+    def rollback(self) -> None:
+        """Puts the copy back."""
+        raise NotImplementedError
+
+    def particles_added(self, body: int, x: np.ndarray, v: np.ndarray) -> None:
+        """Hears of new particles of a body, at x [m] with velocities v [m/s]."""
+
+    def particles_removed(self, body: int, x: np.ndarray) -> None:
+        """Hears of particles of a body that are taken out, at x [m]."""
+
+    def clouds(self) -> dict[str, Cloud]:
+        """What files and pictures show of it, by name: points with fields."""
+        return {}
+
+    def styles(self) -> list[CloudStyle]:
+        """How these clouds are drawn."""
+        return []
+
+    def counts(self) -> dict[str, int]:
+        """How many points these clouds have, by name."""
+        return {}
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of the bodies in it."""
+        return ()
+
+
+class ArrayStore(Store):
+    """Arrays of `n` elements, one attribute for each field of the schema: `store.x`, `store.v`, ...
+
+    `body` is the number of the body an element belongs to, `bodies` has their names. `version` counts the changes from
+    outside of the step, `order_version` those of the order or number of elements.
+    """
+
+    fields: ClassVar[tuple[Field, ...]] = ()
+    own: ClassVar[tuple[Field, ...]] = (
+        Field("body", "int", "", "number of the body it belongs to", carried=True),
+        Field("id", "int", "", "its own number, which no other ever has", carried=True),
+    )
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> ti.Ndarray: ...
+
+    def __init__(self, bodies: Sequence[str] = (), fields: Iterable[Field] = (), count: int = 0):
+        self.bodies = list(bodies)
+        self.looks: list[CloudStyle] = []
+        self.schema = self._declared((*self.fields, *self.own, *fields))
+        self.n, self.capacity, self.next_id = 0, 0, 0
+        self.version = self.order_version = 0
+        self._kept: dict[str, ti.Ndarray] = {}  # the copies of `backup`
+        self._sorted_by: ti.Ndarray | None = None  # the order of the sort since then
+        self._rows: dict[int, tuple[int, np.ndarray]] = {}
+        self.reserve(max(count, 1))
+
+    @classmethod
+    def build(cls, world: Any, bodies: Sequence[Any]) -> "ArrayStore":
+        """A store of the bodies whose material names it."""
+        own = [body for body in bodies if body.material.store == cls.name]
+        made = cls([body.name for body in own])
+        made.looks = [CloudStyle(body.name, body.colors, body.spacing / 2, fluid=False) for body in own]
+        return made
+
+    def fill(self, bodies: Sequence[Any]) -> None:
+        """The points of each body, at its velocity."""
+        for number, name in enumerate(self.bodies):
+            body = next(b for b in bodies if b.name == name)
+            given = {"x": body.x, "v": np.broadcast_to(body.velocity, body.x.shape)}
+            self.add(number, {key: values for key, values in given.items() if key in self.schema})
+
+    def styles(self) -> list[CloudStyle]:
+        return self.looks
+
+    def _declared(self, fields: Sequence[Field]) -> dict[str, Field]:
+        schema: dict[str, Field] = {}
+        for field in fields:
+            if field.name in schema or hasattr(type(self), field.name):
+                raise PliantError(f"the field {field.name!r} of the {self.name} is declared twice; choose another name")
+            schema[field.name] = field
+        return schema
+
+    def _allocate(self, kind: str, initial: float = 0.0) -> ti.Ndarray:
+        array = ti.ndarray(KINDS[kind].device, self.capacity)
+        array.fill(int(initial) if kind == "int" else initial)
+        return array
+
+    def reserve(self, count: int) -> None:
+        """Makes room for so many elements: at least twice as many as there was room for."""
+        if count <= self.capacity:
+            return
+        self.capacity = max(count, 2 * self.capacity)
+        for field in self.schema.values():
+            array = self._allocate(field.kind, field.initial)
+            if self.n:
+                copy(field.kind, self.n, [(getattr(self, field.name), array)])
+            setattr(self, field.name, array)
+        carried = [field.kind for field in self.schema.values() if field.carried]
+        self._spare = {k: [self._allocate(k) for _ in range(min(carried.count(k), FUSED))] for k in KINDS}
+        self._kept.clear()
+
+    # --- elements come and go ---------------------------------------------------------------------------
+
+    def add(self, body: int, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Appends elements of one body with these values, by field; returns their rows, which are the last."""
+        count = len(next(iter(values.values())))
+        first = self.n
+        self.reserve(first + count)
+        rows = np.arange(first, first + count, dtype=np.int32)
+        self.n += count
+        given = dict(values) | {"body": np.full(count, body), "id": self.next_id + np.arange(count)}
+        self.next_id += count
+        for field in self.schema.values():
+            kind = KINDS[field.kind]
+            self.write(field.name, rows, given.get(field.name, np.full((count, *kind.shape), field.initial)))
+        self._moved()
+        return rows
+
+    def remove(self, rows: np.ndarray) -> None:
+        """Takes elements out; the others keep their order and ids."""
+        kept = np.setdiff1d(np.arange(self.n, dtype=np.int32), rows)
+        order = ti.ndarray(ti.i32, max(len(kept), 1))
+        if len(kept):
+            order.from_numpy(kept.astype(np.int32))
+        self.n = len(kept)
+        self.reorder(order)
+        for field in self.schema.values():
+            if not field.carried and field.saved and self.n:  # views read it before the next step writes it
+                spare = self._allocate(field.kind)
+                gather(field.kind, self.n, order, [(getattr(self, field.name), spare)])
+                copy(field.kind, self.n, [(spare, getattr(self, field.name))])
+
+    def _moved(self) -> None:
+        self.version += 1
+        self.order_version += 1
+
+    def reorder(self, order: ti.Ndarray) -> None:
+        """Moves every carried field so that element i becomes the former element order[i]."""
+        for kind in KINDS:
+            names = [field.name for field in self.schema.values() if field.carried and field.kind == kind]
+            for k in range(0, len(names), FUSED):
+                part, spare = names[k : k + FUSED], self._spare[kind]
+                sources = [getattr(self, name) for name in part]
+                gather(kind, self.n, order, list(zip(sources, spare, strict=False)))
+                for name, target in zip(part, spare, strict=False):
+                    setattr(self, name, target)
+                spare[: len(part)] = sources
+        self._sorted_by = order
+        self.order_version += 1
+
+    # --- the protocol -----------------------------------------------------------------------------------
+
+    @property
+    def saved_names(self) -> list[str]:
+        """Names of the fields that make up a checkpoint."""
+        return [field.name for field in self.schema.values() if field.carried or field.saved]
+
+    def save(self) -> dict[str, np.ndarray]:
+        return {name: self.numpy(name) for name in self.saved_names} | {"next_id": np.array(self.next_id)}
+
+    def restore(self, arrays: Mapping[str, np.ndarray], partly: bool = False) -> None:
+        count = len(arrays["id"]) if "id" in arrays else -1
+        for name in self.saved_names:
+            kind, array = KINDS[self.schema[name].kind], arrays.get(name)
+            if array is None and partly:
+                continue
+            if array is None or array.dtype != kind.dtype or array.shape != (count, *kind.shape):
+                raise PliantError(f"it does not hold the field {name!r} of the {self.name} as this version of Pliant "
+                                  "keeps it")  # fmt: skip
+        self.n = 0
+        self.reserve(max(count, 1))
+        self.n, self.next_id = count, int(arrays.get("next_id", count))
+        for name in self.saved_names:
+            if name in arrays:
+                self.set(name, arrays[name])
+        self._moved()
+
+    @property
+    def _guarded(self) -> list[Field]:
+        """What a step may change: what is carried, but for the numbers that tell who is who."""
+        return [field for field in self.schema.values() if field.carried and field.kind != "int"]
+
+    def backup(self) -> None:
+        if not self._kept:
+            self._kept = {field.name: self._allocate(field.kind) for field in self._guarded}
+        for kind in KINDS:
+            names = [field.name for field in self._guarded if field.kind == kind]
+            copy(kind, self.n, [(getattr(self, name), self._kept[name]) for name in names])
+        self._sorted_by = None
+
+    def rollback(self) -> None:
+        """Puts the copy back, in the order that the elements have by now."""
+        for kind in KINDS:
+            pairs = [(self._kept[f.name], getattr(self, f.name)) for f in self._guarded if f.kind == kind]
+            if self._sorted_by is None:
+                copy(kind, self.n, pairs)
+            else:
+                gather(kind, self.n, self._sorted_by, pairs)
+        self.backup()
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.bodies
+
+    def clouds(self) -> dict[str, Cloud]:
+        """The points of each body, with their velocities, ids and whatever else they carry."""
+        shown = {"velocity" if name == "v" else name: self.numpy(name) for name in self.saved_names
+                 if name not in ("x", "body")}  # fmt: skip
+        x, found = self.numpy("x"), {}
+        for name, rows in self.rows_by_body().items():
+            units = {key: unit for key in shown if (unit := self.schema["v" if key == "velocity" else key].unit)}
+            found[name] = Cloud(x[rows], {key: values[rows] for key, values in shown.items()}, units)
+        return found
+
+    def counts(self) -> dict[str, int]:
+        return {name: self.count_of(number) for number, name in enumerate(self.bodies)}
+
+    # --- to and from NumPy ------------------------------------------------------------------------------
+
+    def numpy(self, name: str) -> np.ndarray:
+        """A copy of one field in the current order."""
+        return getattr(self, name).to_numpy()[: self.n]
+
+    def set(self, name: str, values: np.ndarray) -> None:
+        """Writes one field, given in the current order."""
+        array, kind = getattr(self, name), KINDS[self.schema[name].kind]
+        values = np.ascontiguousarray(values, dtype=kind.dtype)
+        if self.n == self.capacity:
+            array.from_numpy(values)
+        elif self.n:
+            self.write(name, np.arange(self.n, dtype=np.int32), values)
+
+    def read(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """A copy of some rows of one field."""
+        kind = self.schema[name].kind
+        values = np.empty((len(rows), *KINDS[kind].shape), KINDS[kind].dtype)
+        if len(rows):
+            _READ[kind](len(rows), rows, getattr(self, name), values)
+        return values
+
+    def write(self, name: str, rows: np.ndarray, values: np.ndarray) -> None:
+        """Writes some rows of one field."""
+        kind = self.schema[name].kind
+        if len(rows):
+            values = np.ascontiguousarray(values, KINDS[kind].dtype)
+            _WRITE[kind](len(rows), np.ascontiguousarray(rows, np.int32), values, getattr(self, name))
+
+    def rows_by_id(self) -> np.ndarray:
+        """All rows, in the order of the ids."""
+        ids = self.numpy("id")
+        if self.next_id > 4 * self.n:  # few are left of many
+            return np.argsort(ids).astype(np.int32)
+        place = np.full(self.next_id, -1, np.int32)
+        place[ids] = np.arange(self.n, dtype=np.int32)
+        return place[place >= 0]
+
+    def rows_by_body(self) -> dict[str, np.ndarray]:
+        """The rows of each body, in the order of their ids."""
+        rows = self.rows_by_id()
+        body = self.numpy("body")[rows].astype(np.int16)
+        grouped = rows[np.argsort(body, kind="stable")]
+        ends = np.cumsum(np.bincount(body, minlength=len(self.bodies)))
+        return dict(zip(self.bodies, np.split(grouped, ends[:-1]), strict=True))
+
+    def rows_of(self, body: int) -> np.ndarray:
+        """The rows of one body, in the order of their ids. Nothing of the others is downloaded."""
+        version, rows = self._rows.get(body, (-1, None))
+        if rows is None or version != self.order_version:
+            count = np.empty(BLOCKS, np.int32)
+            _count_members(self.n, body, self.body, count)
+            found = np.empty((max(int(count.sum()), 1), 2), np.int32)
+            _list_members(self.n, body, self.body, self.id, (np.cumsum(count) - count).astype(np.int32), found)
+            found = found[: int(count.sum())]
+            rows = np.ascontiguousarray(found[np.argsort(found[:, 1]), 0])
+            self._rows[body] = self.order_version, rows
+        return rows
+
+    def count_of(self, body: int) -> int:
+        """Number of the elements of one body."""
+        count = np.empty(BLOCKS, np.int32)
+        _count_members(self.n, body, self.body, count)
+        return int(count.sum())
+
+    @property
+    def bytes_per_element(self) -> int:
+        spare = sum(KINDS[kind].bytes * len(arrays) for kind, arrays in self._spare.items())
+        return sum(KINDS[field.kind].bytes for field in self.schema.values()) + spare
