@@ -5,6 +5,7 @@ particles, so the offline cache serves every scene and arrays may grow without r
 """
 
 import contextlib
+import ctypes
 import io
 import os
 from pathlib import Path
@@ -69,8 +70,10 @@ def start(backend: str = "cpu") -> None:
                 cpu_block_dim_adaptive=False, default_cpu_block_dim=CHUNK)  # fmt: skip
     _started = backend
     _free_vectors()
+    _fill_vectors_directly()
     _tell_places_shortly()
     if backend == "cpu":
+        _access_elements_directly()
         _spread_workers()
 
 
@@ -85,6 +88,50 @@ def _free_vectors() -> None:
     for kind in (ti.lang.matrix.VectorNdarray, ti.lang.matrix.MatrixNdarray):
         if not hasattr(kind, "__del__"):
             kind.__del__ = ti.lang._ndarray.ScalarNdarray.__del__
+
+
+@ti.kernel
+def _fill_elements(array: ti.types.ndarray(), value: ti.f32):
+    for I in ti.grouped(array):
+        array[I] = value
+
+
+def _fill_vectors_directly() -> None:
+    """Fills arrays of vectors and matrices without compiling: Taichi 1.7.4 passes the value as a template argument, a
+    new object in every call, and so compiles a kernel each time (1 ms) and keeps it for ever (8 kB)."""
+    has_fill = ti.lang.impl.current_cfg().arch in (ti.x64, ti.cuda)  # where Taichi fills memory without a kernel
+
+    def fill(self: Any, value: float) -> None:
+        if self.dtype != ti.f32:
+            raise NotImplementedError("only arrays of 32-bit reals can be filled")
+        if has_fill:
+            ti.lang.impl.get_runtime().prog.fill_float(self.arr, value)
+        else:
+            _fill_elements(self, value)
+
+    for kind in (ti.lang.matrix.VectorNdarray, ti.lang.matrix.MatrixNdarray):
+        kind._fill_by_kernel = fill
+
+
+def _access_elements_directly() -> None:
+    """Reads and writes single elements (`array[0]`) where they are. Taichi 1.7.4 makes a buffer for each of them, and
+    the list of buffers that it has on the CPU only grows, by 50 bytes each time."""
+
+    class HostAccessor:
+        def __init__(self, array: Any):
+            shape, kind = array.total_shape(), ti.lang.util.to_numpy_type(array.element_data_type())
+            size = int(np.prod(shape)) * np.dtype(kind).itemsize
+            address = ti.lang.impl.get_runtime().prog.get_ndarray_data_ptr_as_int(array)
+            memory = (ctypes.c_byte * size).from_address(address)
+            self.values = np.frombuffer(memory, kind).reshape(shape)
+
+        def getter(self, *key: int) -> Any:
+            return self.values[key].item()
+
+        def setter(self, value: Any, *key: int) -> None:
+            self.values[key] = value
+
+    ti.lang._ndarray.NdarrayHostAccessor = HostAccessor
 
 
 def _tell_places_shortly() -> None:
