@@ -286,3 +286,17 @@ def test_explicit_control_says_what_it_cannot_hold():
     sim = scene.build()
     steps(sim, 10)
     assert len([n for n in sim.notes if "of zero_energy=1 only" in n and "is stable" in n]) == 1
+
+
+@pytest.mark.parametrize("by_view", [True, False], ids=["material", "change"])
+def test_what_a_change_brings_up_is_noted_and_printed(by_view, capsys):
+    scene = pl.Scene(particle_radius=D / 2, gravity=(0, 0, 0), dt=2e-3, elasticity=pl.Peer())
+    body = scene.add(block(4, 4, 4), pl.Elastic(young=1e8, zero_energy=0.0), name="body")
+    sim = scene.build()
+    assert sim.notes == [] and "zero_energy" not in capsys.readouterr().err
+    if by_view:
+        sim[body].material = pl.Elastic(young=1e8, zero_energy=1.0)
+    else:
+        sim.change(body, zero_energy=1.0)
+    (note,) = sim.notes
+    assert note.startswith("body: of zero_energy=1 only") and capsys.readouterr().err.count(note) == 1

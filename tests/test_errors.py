@@ -175,6 +175,21 @@ def test_overlapping_bodies_are_carved_and_noted():
     assert len(sim["more"]) == 32
 
 
+def test_notes_are_printed_once_unless_it_is_to_be_quiet(capsys, tmp_path):
+    scene, _ = filled()
+    scene.add(pl.Box(size=(0.4, 0.4, 0.4), center=(0.7, 0.5, 0.5)), pl.Fluid(), name="more")
+    note = "more: 32 of 64 particles overlap water and were left out."
+    sim = scene.build()
+    captured = capsys.readouterr()
+    assert captured.err.count(note) == 1 and captured.out == ""
+    sim.save(tmp_path / "state.npz")
+    sim.change(gravity=(0, 0, 0))
+    again = pl.load(tmp_path / "state.npz")
+    quiet = scene.build(quiet=True)
+    assert note not in capsys.readouterr().err
+    assert sim.notes == again.notes == quiet.notes == [note]
+
+
 @pytest.mark.parametrize(("center", "size", "told"), [
     (MIDDLE, 0.2, "drop: it lies wholly inside water; move it or leave it out"),
     ((5, 5, 5), 0.4, "drop: it lies wholly outside tank; move it or leave it out"),

@@ -23,7 +23,7 @@ from rich.table import Table
 
 import pliant
 from pliant.commands.arguments import read_camera, read_look, read_positive, read_size
-from pliant.core.console import console
+from pliant.core.console import console, say
 from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.io.files import checked_path
 from pliant.io.video import FASTEST, SLOWEST
@@ -31,7 +31,6 @@ from pliant.render import Look
 from pliant.run.folder import RunFolder
 from pliant.run.frames import FORMATS, USUAL, check_formats
 from pliant.run.plan import Plan
-from pliant.run.progress import say
 from pliant.run.run import Run
 from pliant.scene.loading import SceneSource, find_scene, make_scene, read_options, scene_names
 

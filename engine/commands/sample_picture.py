@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pliant.core.console import say
 from pliant.geometry import Quality, Shape
 from pliant.geometry.quality import BINS, RANGES
 from pliant.geometry.sampling import Sampling
@@ -13,7 +14,6 @@ from pliant.io.files import atomic_write
 from pliant.render import Picture, Points, Renderer, Surface, available, colormap
 from pliant.render.compose import framed
 from pliant.run.inspect import BLUE, GREY, INK, STYLE
-from pliant.run.progress import say
 
 REPORT_PICTURE = "report.png"
 DPI = 100

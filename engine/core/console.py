@@ -36,3 +36,8 @@ class _Voice(io.TextIOBase):
 
 
 console = Console(file=_Voice(), highlight=False)  # type: ignore[arg-type]
+
+
+def say(sentence: str) -> None:
+    """A sentence on the terminal as it is: no wrapping, no markup in the user's names."""
+    console.print(sentence, markup=False, soft_wrap=True)

@@ -12,18 +12,13 @@ from typing import Any, TextIO
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from pliant.core.console import console
+from pliant.core.console import console, say
 from pliant.io.plain import as_json
 from pliant.sim.stats import Stats
 
 BAR_WIDTH = 10  # characters
 OTHERS = ("frames", "checkpoints", "waiting for files", "whole-run files")  # what a run does beside steps
 PLAIN_SECONDS = 10.0  # where there is no terminal, a line of progress comes no more often than this
-
-
-def say(sentence: str) -> None:
-    """A sentence on the terminal as it is: no wrapping, no markup in the user's names."""
-    console.print(sentence, markup=False, soft_wrap=True)
 
 
 class Teller:

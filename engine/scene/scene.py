@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from pliant.render.colors import COLOR_MAPS
 from pliant.solvers.elasticity import ElasticityOptions, Split
 from pliant.solvers.pressure.base import PressureOptions
 from pliant.solvers.pressure.dfsph import DFSPH
+
+if TYPE_CHECKING:
+    from pliant.sim.simulation import Simulation
 
 BYTES_PER_PARTICLE = 1024  # neighbour lists included; measured by `pliant bench fluid`
 BYTES_PER_ELASTIC = 1024  # more for each elastic particle, its matrix apart
@@ -383,8 +386,12 @@ class Scene:
                 total += BYTES_PER_BLOCK * a * b * c + BYTES_PER_WALL_BLOCK * 2 * (a * b + b * c + c * a)
         return total
 
-    def build(self, backend: str = "cpu") -> Any:
-        """Checks the scene, samples its bodies and returns a `Simulation`; raises `SceneError` with all problems."""
+    def build(self, backend: str = "cpu", quiet: bool = False) -> "Simulation":
+        """Checks the scene, samples its bodies and returns a `Simulation`; raises `SceneError` with all problems.
+
+        What it notices, such as particles that were left out, is printed on standard error unless `quiet`, and is in
+        `sim.notes` in any case.
+        """
         from pliant.sim.simulation import Simulation
 
         if not isinstance(backend, str):
@@ -392,7 +399,7 @@ class Scene:
         problems = self.problems()
         if problems:
             raise SceneError(problems)
-        return Simulation(self, backend)
+        return Simulation(self, backend, quiet=quiet)
 
 
 def _count(body: Body, spacing: float) -> float:

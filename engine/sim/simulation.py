@@ -15,7 +15,7 @@ from pliant.boundary.walls import FIELDS as WALL_FIELDS
 from pliant.boundary.walls import Wall, Walls
 from pliant.core import backend
 from pliant.core.cache import cache_folder
-from pliant.core.console import console
+from pliant.core.console import console, say
 from pliant.core.neighbors import Neighbors
 from pliant.core.particles import Particles
 from pliant.core.reduce import Extent
@@ -48,10 +48,10 @@ EXPLOSION = 100.0  # times the speed that gravity, walls and initial velocities 
 class Simulation:
     """What `scene.build` returns. `step`, `run` and `frames` move time on; `sim[body]` reads and writes particles."""
 
-    def __init__(self, scene: Scene, backend_name: str = "cpu", saved: Checkpoint | None = None):
+    def __init__(self, scene: Scene, backend_name: str = "cpu", saved: Checkpoint | None = None, quiet: bool = False):
         backend.start(backend_name)
         load_plugins()
-        self.scene = scene
+        self.scene, self._quiet = scene, quiet
         self.notes: list[str] = []
         self.step_count, self.dt = 0, 0.0
         self._stop = False  # a callback's wish to end `run` or `frames`
@@ -66,6 +66,9 @@ class Simulation:
             self.notes += [f"{body.name}: {sentence}" for sentence in body.shape.warnings()]
         walls = [assembly.build_wall(b, scene.spacing, w) for b in scene.bodies if b.material.is_wall]
         self._assemble(walls, saved, {})
+        if saved is None:  # otherwise they were told before it was saved
+            self._tell(self.notes)
+        self.collect_notes()
 
     # --- making it --------------------------------------------------------------------------------------
 
@@ -86,7 +89,6 @@ class Simulation:
         self.prescribed = Prescribed(self.world, self._motions(), self._pivots())
         self.pressure: PressureSolver = settings.pressure.solver(self.world)
         self._step = Step(self.world, self.pressure, [self.prescribed, *(kind(self.world, settings) for kind in kinds)])
-        self.notes += self._step.notes
         self._extent = Extent()
         if saved is not None:
             checkpoint.restore_stages(saved, self)
@@ -150,6 +152,16 @@ class Simulation:
         return {samples.name: samples.volume_each for samples in self.samples}
 
     # --- changing it ------------------------------------------------------------------------------------
+
+    def collect_notes(self) -> None:
+        """Adds what the solvers have noticed since to `notes`, and prints it unless the simulation is to be quiet."""
+        new = [note for note in self._step.notes if note not in self.notes]
+        self.notes += new
+        self._tell(new)
+
+    def _tell(self, notes: list[str]) -> None:
+        for note in notes if not self._quiet else ():
+            say(note)
 
     def change(self, body: Body | str | None = None, **values: Any) -> None:
         """Changes parameters from the next step on: `sim.change(gravity=(0, 0, 0))` those of the scene,

@@ -206,6 +206,7 @@ class BodyView:
             world.materials[index] = old
             raise
         self._body.material = material
+        self._sim.collect_notes()
 
     # --- prescribed motion ------------------------------------------------------------------------------
 
@@ -247,6 +248,7 @@ class BodyView:
         self._sim.measure()
         if self._sim.elasticity is not None:
             self._sim.elasticity.refresh()
+            self._sim.collect_notes()
 
 
 class StoreView:

@@ -13,11 +13,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from pliant.core.console import say
 from pliant.core.processes import asked_to_end
 from pliant.errors import PliantError
 from pliant.render.coloring import label
 from pliant.render.picture import Bar
-from pliant.run.progress import say
 from pliant.viewer.drawing import Drawing
 from pliant.viewer.files import Folder
 from pliant.viewer.messages import Knob, Moment, Notice, Opened
