@@ -96,7 +96,7 @@ def test_the_recorded_command_repeats_the_run(pliant_):
     assert command[0] == "pliant"
     pliant_(*command[1:])
     second = record("out/my")
-    assert second["options"] == first["options"]
+    assert second["options"] == first["options"] and second["backend"] == first["backend"] == "cpu"
     assert second["options"]["size"] == [0.4, 0.6, 0.4] and second["options"]["lid"] is True
     assert [frame["time"] for frame in second["frames"]] == [frame["time"] for frame in first["frames"]]
     assert second["frames"][-1]["energy"] == pytest.approx(first["frames"][-1]["energy"], rel=1e-3)

@@ -306,6 +306,7 @@ def test_doctor_as_a_command():
     (["--seed", "-3"], "--seed must be a whole number from 0 to"),
     (["--look", "shadow=7"], "Look: shadow must be in [0, 1]"),
     (["--format", "mp4"], "unknown format 'mp4'"),
+    (["--backend", "gpuu"], "unknown backend 'gpuu'; did you mean 'gpu'?"),
     (["--seconds", "1e-12"], "--seconds must lie between 1e-06 and 1e+06, got 1e-12"),
     (["--seconds", "100", "--fps", "1e308"], "frames are too many; choose a lower --fps"),
 ])  # fmt: skip

@@ -23,6 +23,7 @@ from rich.table import Table
 
 import pliant
 from pliant.commands.arguments import read_camera, read_look, read_positive, read_size
+from pliant.core.backend import NAMES, check_name
 from pliant.core.console import console, say
 from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.io.files import checked_path
@@ -131,6 +132,9 @@ def run(
     look: Looks = None,
     video: Annotated[bool, typer.Option("--video", help="Make video.mp4 of the pictures.")] = False,
     seed: Annotated[int | None, typer.Option(help="Of random numbers that the scene draws; 0 if not given.")] = None,
+    backend: Annotated[
+        str | None, typer.Option(help=f"What computes: {', '.join(NAMES)} (the GPU there is); cpu if not given.")
+    ] = None,
     checkpoint: Annotated[float, typer.Option(help="Seconds of wall-clock time between checkpoints.")] = 60.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Throw away an unfinished run in the folder.")] = False,
@@ -142,7 +146,7 @@ def run(
         if mesh is not None:
             settings = [*(settings or []), f"mesh={mesh.absolute()}"]
         given = {"seconds": seconds, "fps": fps, "formats": formats, "settings": settings, "size": size, "look": look,
-                 "seed": seed, "video": video or None}  # fmt: skip
+                 "seed": seed, "video": video or None, "backend": backend}  # fmt: skip
         if resume and overwrite:
             raise PliantError("--resume and --overwrite exclude each other: go on with the run, or throw it away")
         if not math.isfinite(checkpoint) or checkpoint < 0:
@@ -163,7 +167,7 @@ def _plan(source: SceneSource, given: dict[str, Any], folder: Path) -> Plan:
     """What to do, from what was given on the command line (None where nothing was)."""
     chosen: dict[str, Any] = {
         "fps": FPS, "formats": ",".join(USUAL), "settings": [], "size": SIZE, "look": [], "seed": SEED,
-        "seconds": source.seconds, "video": False,
+        "seconds": source.seconds, "video": False, "backend": "cpu",
     }  # fmt: skip
     chosen |= {name: value for name, value in given.items() if value is not None}
     options = read_options(source, chosen["settings"])
@@ -177,6 +181,7 @@ def _plan(source: SceneSource, given: dict[str, Any], folder: Path) -> Plan:
     formats = _formats(chosen["formats"], chosen["video"])
     if not 0 <= chosen["seed"] < 2**32:
         raise PliantError(f"--seed must be a whole number from 0 to {2**32 - 1}, got {chosen['seed']}")
+    check_name(chosen["backend"])
     size, look = read_size(chosen["size"]), read_look(chosen["look"])
     random.seed(chosen["seed"])
     np.random.seed(chosen["seed"])
@@ -186,7 +191,7 @@ def _plan(source: SceneSource, given: dict[str, Any], folder: Path) -> Plan:
         scene.look = Look(**(base | look))
     return Plan(name=source.name, given=source.given, scene=scene, settings=chosen["settings"], options=options,
                 seconds=length, fps=rate, folder=folder, formats=formats, size=size, look=chosen["look"],
-                video=chosen["video"], seed=chosen["seed"])  # fmt: skip
+                video=chosen["video"], seed=chosen["seed"], backend=chosen["backend"])  # fmt: skip
 
 
 def _formats(text: str, video: bool) -> tuple[str, ...]:
@@ -206,7 +211,8 @@ def _recorded(scene: str | None, out: Path | None, given: dict[str, Any]) -> tup
     source = source or _recorded_scene(record)
     kept = {"seconds": record["seconds"], "fps": record["fps"], "formats": ",".join(record["asked_formats"]),
             "settings": record["settings"], "size": "{}x{}".format(*record["size"]),
-            "look": record["look"], "seed": record.get("seed", SEED), "video": bool(record.get("video"))}  # fmt: skip
+            "look": record["look"], "seed": record.get("seed", SEED), "video": bool(record.get("video")),
+            "backend": record.get("backend", "cpu")}  # fmt: skip
     meant: dict[str, Callable[[Any], Any]] = {
         "fps": lambda rate: max(rate, 1 / record["seconds"]),
         "formats": lambda text: set(_formats(text, kept["video"])), "size": read_size, "look": read_look,

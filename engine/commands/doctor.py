@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -28,9 +27,10 @@ from rich.text import Text
 from scipy.linalg import cython_blas
 
 import pliant
-from pliant.core.backend import BACKENDS
+from pliant.core.backend import BACKENDS, is_supported
 from pliant.core.cache import cache_folder
 from pliant.render import available
+from pliant.render.vulkan import in_software, vulkan_devices
 
 State = Literal["ok", "warning", "wrong"]
 COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "wrong": "bold red"}
@@ -270,7 +270,7 @@ print(json.dumps([version, {answer}]))
 
 def graphics() -> dict[str, Any]:
     """What Taichi can use here. Runs in a child: Taichi warns about missing drivers, and drivers may crash."""
-    backends = [name for name, arch in BACKENDS.items() if ti.lang.misc.is_arch_supported(arch)]
+    backends = [name for name in BACKENDS if is_supported(name)]
     return {"backends": backends, "missing": available(), "devices": vulkan_devices()}
 
 
@@ -288,30 +288,9 @@ def taichi_and_vulkan() -> list[Check]:
         found, _, advice = here["missing"].rstrip(".").partition("; ")
         return [taichi, Check("Vulkan", "warning", f"no pictures: {found}", advice)]
     device = ", ".join(here["devices"]) or "an unknown device"
-    if "llvmpipe" in device:
+    if in_software(here["devices"]):
         return [taichi, Check("Vulkan", "ok", f"draws pictures in software ({device})", "a graphics card is faster")]
     return [taichi, Check("Vulkan", "ok", f"draws pictures on {device}")]
-
-
-def vulkan_devices() -> list[str]:
-    """Names of the Vulkan devices, asked from the loader itself; empty if anything at all goes wrong."""
-    try:
-        vulkan = ctypes.CDLL("vulkan-1.dll" if sys.platform == "win32" else "libvulkan.so.1")
-        # VkInstanceCreateInfo: type 1, then next, flags, application, layers and extensions all zero (64-bit layout).
-        request, instance, count = struct.pack("@QQQQQQQQ", 1, *[0] * 7), ctypes.c_void_p(), ctypes.c_uint32()
-        if vulkan.vkCreateInstance(request, None, ctypes.byref(instance)):
-            return []
-        vulkan.vkEnumeratePhysicalDevices(instance, ctypes.byref(count), None)
-        devices, names = (ctypes.c_void_p * count.value)(), []
-        vulkan.vkEnumeratePhysicalDevices(instance, ctypes.byref(count), devices)
-        for device in devices:
-            properties = ctypes.create_string_buffer(4096)  # VkPhysicalDeviceProperties is 824 bytes long
-            vulkan.vkGetPhysicalDeviceProperties(ctypes.c_void_p(device), properties)
-            names.append(properties.raw[20:276].split(b"\0")[0].decode(errors="replace"))  # after five numbers
-        vulkan.vkDestroyInstance(instance, None)
-        return names
-    except (OSError, AttributeError, ctypes.ArgumentError):
-        return []
 
 
 FFMPEG = "f'ffmpeg {i.get_ffmpeg_version()} at {i.get_ffmpeg_exe()}'"

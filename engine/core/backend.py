@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
+from pliant.console import native_silence
 from pliant.errors import PliantError, unknown_name
 
 BACKENDS = {"cpu": ti.cpu, "cuda": ti.cuda, "vulkan": ti.vulkan, "metal": ti.metal}
+NAMES = (*BACKENDS, "gpu")
+GPUS = ("cuda", "metal", "vulkan")  # backend="gpu" means the first of these that works here
 
 vec3 = ti.types.vector(3, ti.f32)
 ivec3 = ti.types.vector(3, ti.i32)
@@ -49,13 +52,15 @@ _started: str | None = None
 
 
 def start(backend: str = "cpu") -> None:
-    """Starts Taichi once. Asking again for the same backend does nothing; for another one is an error.
+    """Starts Taichi once, where "gpu" is the GPU there is. Asking again for the same backend does nothing; for another
+    one is an error.
 
     A second `ti.init` would leave all earlier arrays dangling, so it is refused instead.
     """
     global _started
-    if backend not in BACKENDS:
-        raise PliantError(unknown_name("backend", backend, BACKENDS))
+    check_name(backend)
+    if backend == "gpu":
+        backend = _started if _started in GPUS else _find_gpu()
     if _started == backend:
         return
     if _started is not None:
@@ -63,7 +68,7 @@ def start(backend: str = "cpu") -> None:
     if ti.lang.impl.get_runtime().prog is not None:
         raise PliantError("Taichi was started before Pliant; let pliant.build(backend=...) start it instead of "
                           "ti.init.")  # fmt: skip
-    if not ti.lang.misc.is_arch_supported(BACKENDS[backend]):
+    if not is_supported(backend):
         raise PliantError(f"backend {backend!r} is not available on this machine; use backend='cpu'.")
     with contextlib.redirect_stdout(io.StringIO()):  # "[Taichi] Starting on arch=x64", whatever the log level
         ti.init(arch=BACKENDS[backend], default_fp=ti.f32, default_ip=ti.i32, offline_cache=True, log_level=ti.WARN,
@@ -75,6 +80,31 @@ def start(backend: str = "cpu") -> None:
     if backend == "cpu":
         _access_elements_directly()
         _spread_workers()
+
+
+def check_name(backend: str) -> None:
+    """Refuses what is no backend on any machine."""
+    if backend not in NAMES:
+        raise PliantError(unknown_name("backend", backend, NAMES))
+
+
+def started() -> str | None:
+    """The backend that runs in this process, by its own name even if "gpu" was asked for; None before `start`."""
+    return _started
+
+
+def is_supported(backend: str) -> bool:
+    """Whether this machine has what the backend needs. Drivers that are missing are not complained about."""
+    with native_silence():
+        return bool(ti.lang.misc.is_arch_supported(BACKENDS[backend]))
+
+
+def _find_gpu() -> str:
+    found = next((name for name in GPUS if is_supported(name)), None)
+    if found is None:
+        raise PliantError("backend 'gpu' is not available on this machine, which has no driver for CUDA, Metal or "
+                          "Vulkan; use backend='cpu'.")  # fmt: skip
+    return found
 
 
 def ensure() -> None:

@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
@@ -33,6 +35,25 @@ class _Voice(io.TextIOBase):
     @property
     def encoding(self) -> str:  # type: ignore[override]
         return getattr(self._stream, "encoding", None) or "utf-8"
+
+
+@contextlib.contextmanager
+def native_silence() -> Iterator[None]:
+    """Keeps quiet what native code writes to standard error ("RHI Error: Can not create Vulkan instance")."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.flush()
+    try:
+        kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # there is no standard error
+        yield
+        return
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 console = Console(file=_Voice(), highlight=False)  # type: ignore[arg-type]

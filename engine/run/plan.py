@@ -35,6 +35,7 @@ class Plan:
     size: tuple[int, int]  # of the pictures [pixels]
     look: list[str] = dataclasses.field(default_factory=list)  # what differs from the scene's own, as texts name=value
     video: bool = False
+    backend: str = "cpu"  # as it was asked for: "gpu" may be another one elsewhere
     seed: int = 0  # of the random numbers that a scene's script may draw
     checkpoint_seconds: float = 60.0  # of wall-clock time between two checkpoints; 0 makes one after each frame
 
@@ -48,7 +49,7 @@ class Plan:
         """The command that repeats the run, with every choice spelt out."""
         words = ["pliant", "run", self.given, "--seconds", str(self.seconds), "--fps", str(self.fps)]
         words += ["--out", str(self.folder), "--format", ",".join(self.formats), "--size", "{}x{}".format(*self.size)]
-        words += ["--seed", str(self.seed)] + ["--video"] * self.video
+        words += ["--seed", str(self.seed), "--backend", self.backend] + ["--video"] * self.video
         for setting in self.settings:
             words += ["--set", setting]
         for setting in self.look:
@@ -65,6 +66,7 @@ def first_record(plan: Plan) -> dict[str, Any]:
         "source_sha256": _hash(plan.scene.source), "settings": plan.settings, "options": plan.options,
         "seconds": plan.seconds, "fps": plan.fps, "seed": plan.seed, "asked_formats": list(plan.formats),
         "formats": list(plan.formats), "size": list(plan.size), "look": plan.look, "video": plan.video,
+        "backend": plan.backend,
         "command": plan.command, "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "versions": versions,
         "platform": platform.platform(), "particles": {}, "walls": [], "notes": [], "status": "running",
         "error": None, "frames": [],

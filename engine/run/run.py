@@ -98,13 +98,13 @@ class Run:
         if saved is None:
             if not plan.scene.problems():
                 describe(plan.scene)  # what no checkpoint can hold is told before the work, not after
-            self.sim = plan.scene.build(quiet=True)
+            self.sim = plan.scene.build(plan.backend, quiet=True)
         else:
             longer = plan.seconds > self.before["seconds"]
             if self.before.get("status") in DONE and not longer and not self._lacks():
                 self.tell.say(f"{plan.folder} is finished already: it has {self.first} frames.")
                 return True
-            self.sim = Simulation(saved.live_scene(plan.scene), saved=saved, quiet=True)
+            self.sim = Simulation(saved.live_scene(plan.scene), plan.backend, saved, quiet=True)
             if self.before.get("source_sha256") != self.record["source_sha256"]:
                 self.tell.say(f"{plan.given} has changed since the run began; it goes on with what is there now.")
         stores, particles = self.sim.world.stores.values(), self.sim.world.particles

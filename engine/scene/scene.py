@@ -389,6 +389,7 @@ class Scene:
     def build(self, backend: str = "cpu", quiet: bool = False) -> "Simulation":
         """Checks the scene, samples its bodies and returns a `Simulation`; raises `SceneError` with all problems.
 
+        `backend` is what computes: "cpu", "cuda", "vulkan", "metal", or "gpu" for the GPU there is.
         What it notices, such as particles that were left out, is printed on standard error unless `quiet`, and is in
         `sim.notes` in any case.
         """

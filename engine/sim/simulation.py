@@ -24,6 +24,7 @@ from pliant.core.smoothing import smoothing
 from pliant.core.store import Store
 from pliant.core.world import BodyGroup, BodySamples, World
 from pliant.errors import PliantError, SimulationError, unknown_name
+from pliant.render.vulkan import describe_gpu
 from pliant.run.frames import Canvas, Frame
 from pliant.scene import assembly, changes
 from pliant.scene.scene import Body, Scene
@@ -49,7 +50,7 @@ class Simulation:
     """What `scene.build` returns. `step`, `run` and `frames` move time on; `sim[body]` reads and writes particles."""
 
     def __init__(self, scene: Scene, backend_name: str = "cpu", saved: Checkpoint | None = None, quiet: bool = False):
-        backend.start(backend_name)
+        _start(backend_name)
         load_plugins()
         self.scene, self._quiet = scene, quiet
         self.notes: list[str] = []
@@ -206,6 +207,7 @@ class Simulation:
         for grip in self.grips:
             grip.bind(self.world, self.scene.settings, self.elasticity)
             self._step.insert(grip)
+        self.collect_notes()
 
     def add_particles(self, body: int, x: np.ndarray, v: np.ndarray) -> None:
         """Adds particles of a body, by its number, at places x (n, 3) [m] with velocities v (n, 3) [m/s]."""
@@ -471,6 +473,14 @@ def _finite(name: str, value: Any) -> None:
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value <= 0:
         raise PliantError(f"{name} must be a positive number, got {value!r}")
+
+
+def _start(name: str) -> None:
+    """Starts the backend, and tells once which one "gpu" is."""
+    running = backend.started()
+    backend.start(name)
+    if name == "gpu" and running is None:
+        say(f"backend 'gpu' is {describe_gpu(str(backend.started()))}.")
 
 
 def _announce_compilation() -> None:

@@ -1,0 +1,84 @@
+"""Backends: which one "gpu" is, and that it computes what the CPU does."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pliant as pl
+from pliant import backend
+from pliant.render import vulkan
+
+
+@pytest.mark.parametrize(("here", "chosen"), [
+    (("cpu", "vulkan", "metal", "cuda"), "cuda"), (("cpu", "vulkan", "metal"), "metal"), (("cpu", "vulkan"), "vulkan"),
+])  # fmt: skip
+def test_gpu_is_the_best_one_there_is(monkeypatch, here, chosen):
+    monkeypatch.setattr(backend, "is_supported", lambda name: name in here)
+    with pytest.raises(pl.PliantError, match=f"already runs on 'cpu' in this process; .* for '{chosen}'"):
+        backend.start("gpu")
+    monkeypatch.setattr(backend, "_started", chosen)
+    backend.start("gpu")
+    backend.start(chosen)
+    assert backend.started() == chosen
+
+
+def test_without_a_gpu_there_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(backend, "is_supported", lambda name: name == "cpu")
+    with pytest.raises(pl.PliantError) as told:
+        backend.start("gpu")
+    assert str(told.value) == ("backend 'gpu' is not available on this machine, which has no driver for CUDA, Metal or "
+                               "Vulkan; use backend='cpu'.")  # fmt: skip
+
+
+def test_a_gpu_that_runs_stays_the_one(monkeypatch):
+    monkeypatch.setattr(backend, "_started", "vulkan")
+    monkeypatch.setattr(backend, "is_supported", lambda name: name in ("cuda", "vulkan"))
+    backend.start("gpu")
+    assert backend.started() == "vulkan"
+
+
+@pytest.mark.parametrize(("devices", "told"), [
+    (["GeForce"], "vulkan on GeForce"), (["GeForce", "llvmpipe (LLVM 15)"], "vulkan"), ([], "vulkan"),
+    (["llvmpipe (LLVM 15)"], "vulkan on llvmpipe (LLVM 15), a software driver: the CPU does the work, and backend "
+                             "'cpu' is faster"),
+])  # fmt: skip
+def test_the_device_is_told(monkeypatch, devices, told):
+    monkeypatch.setattr(vulkan, "vulkan_devices", lambda: devices)
+    assert vulkan.describe_gpu("vulkan") == told
+    assert vulkan.describe_gpu("cuda") == "cuda"
+
+
+RUN = """
+import sys
+import numpy as np
+import pliant as pl
+from pliant import backend
+
+def run(name):
+    scene = pl.Scene(particle_radius=0.05, dt=5e-3)
+    scene.add(pl.Box(size=(0.6, 0.5, 0.3), center=(0.3, 0.25, 0)), pl.Boundary(inside_out=True), name="tank")
+    scene.add(pl.Box(size=(0.3, 0.3, 0.3), center=(0.15, 0.15, 0)), pl.Fluid(), name="water")
+    sim = scene.build(backend=name)
+    for _ in range(5):
+        sim.step()
+    return sim["water"].x
+
+x = run(sys.argv[1])
+if sys.argv[1] == "gpu":
+    assert backend.started() in backend.GPUS
+    np.testing.assert_allclose(run(backend.started()), x, atol=1e-5)
+    backend.start("gpu")
+np.save(sys.argv[2], x)
+"""
+
+
+@pytest.mark.skipif(vulkan.available() is not None, reason=str(vulkan.available()))
+def test_a_run_on_the_gpu_is_that_on_the_cpu(tmp_path):
+    told = {}
+    for name in ("cpu", "gpu"):
+        command = [sys.executable, "-c", RUN, name, str(tmp_path / f"{name}.npy")]
+        told[name] = subprocess.run(command, check=True, stderr=subprocess.PIPE, text=True, timeout=300).stderr
+    assert told["gpu"].count("backend 'gpu' is ") == 1 and "backend" not in told["cpu"]
+    np.testing.assert_allclose(np.load(tmp_path / "gpu.npy"), np.load(tmp_path / "cpu.npy"), atol=1e-4)
