@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pliant as pl
-from pliant import backend
+from pliant.core import backend
 from pliant.render import vulkan
 
 
@@ -54,7 +54,7 @@ RUN = """
 import sys
 import numpy as np
 import pliant as pl
-from pliant import backend
+from pliant.core import backend
 
 def run(name):
     scene = pl.Scene(particle_radius=0.05, dt=5e-3)

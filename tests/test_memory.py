@@ -26,7 +26,7 @@ def growth(do, warm_up, times):
 
 ARRAYS = """
 import taichi as ti
-from pliant import backend
+from pliant.core import backend
 
 backend.start("cpu")
 reals, vectors = ti.ndarray(ti.f32, 8), ti.ndarray(backend.vec3, 8)

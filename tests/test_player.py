@@ -47,9 +47,18 @@ def scene(tmp_path):
     return str(file)
 
 
-def start(scene, *settings, state=None):
+class Clock:
+    """A clock that stands still until it is set."""
+
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def start(scene, *settings, state=None, **more):
     told = Audience()
-    return Player(scene, list(settings), told, state), told
+    return Player(scene, list(settings), told, state, **more), told
 
 
 def seen(player, told):
@@ -192,10 +201,19 @@ def test_stress_of_a_stretched_cube(scene):
 
 
 def test_the_speed_is_limited(scene):
-    player, _ = start(scene)
+    clock = Clock()
+    player, _ = start(scene, clock=clock)
     player.obey([("limit", 0.01)])
+    assert player.wait == 0.0
     player.advance()
-    assert player.wait == pytest.approx(player.sim.time / 0.01, rel=0.2)
+    due = player.sim.time / 0.01  # [s] after the limit was set
+    assert player.wait == pytest.approx(due, rel=1e-9) and due > 0
+    clock.now += 0.75 * due
+    assert player.wait == pytest.approx(0.25 * due, rel=1e-9)
+    clock.now += due
+    assert player.wait == 0.0
+    player.advance()
+    assert player.wait == pytest.approx(player.sim.time / 0.01 - 1.75 * due, rel=1e-9)
     player.obey([("limit", None)])
     assert player.wait == 0.0
 

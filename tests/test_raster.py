@@ -412,7 +412,7 @@ def test_threads_do_not_show(tmp_path):
 
 
 def test_another_backend_is_refused():
-    start = "from pliant import backend; backend.start('vulkan')\n" if is_arch_supported(ti.vulkan) else ""
+    start = "from pliant.core import backend; backend.start('vulkan')\n" if is_arch_supported(ti.vulkan) else ""
     code = start + "from pliant.render.raster import Raster; Raster(20, 10)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert ended.returncode != 0 and "start the engine on the CPU first" in ended.stderr

@@ -285,7 +285,7 @@ def test_fluid_surfaces_are_made_beside(scene):
     moment.snapshot.clouds["water"] = Cloud(x, {"speed": np.ones(len(x))}, {"speed": "m/s"})
     drawing = Drawing()
     assert "water" in draw(scene, drawing, fluid="surface").points  # not there yet
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while not drawing.surfacer.fresh and time.monotonic() < end:
         time.sleep(0.01)
     assert draw(scene, drawing, fluid="surface").surfaces == ["rock", "water", "jelly"]
@@ -316,12 +316,15 @@ def test_a_folder_that_cannot_be_written_is_told_of(tmp_path):
 
 def test_a_film_keeps_time_by_the_clock(tmp_path):
     pytest.importorskip("imageio_ffmpeg")
-    recorder = Recorder(tmp_path / "film.mp4")
+    now = [5.0]
+    recorder = Recorder(tmp_path / "film.mp4", lambda: now[0])
     picture = np.zeros((64, 96, 3), np.uint8)
-    for _ in range(4):
-        time.sleep(0.1)
+    assert not recorder.due
+    for late, frames in ((0.11, 4), (0.12, 4), (0.21, 7), (0.5, 15)):
+        now[0] = 5.0 + late
+        assert recorder.due == (recorder.count < frames)
         recorder.add(picture)
-    assert recorder.count == pytest.approx(30 * recorder.seconds, abs=2)
+        assert recorder.count == frames and recorder.seconds == pytest.approx(late) and not recorder.due
     with pytest.raises(PliantError, match="another size"):
         recorder.add(np.zeros((32, 32, 3), np.uint8))
     recorder.close()
@@ -331,8 +334,9 @@ def test_a_film_keeps_time_by_the_clock(tmp_path):
 def test_a_film_that_cannot_be_written_says_why(tmp_path):
     pytest.importorskip("imageio_ffmpeg")
     (tmp_path / "file").write_text("")
-    recorder = Recorder(tmp_path / "file" / "film.mp4")
-    time.sleep(0.1)
+    now = [5.0]
+    recorder = Recorder(tmp_path / "file" / "film.mp4", lambda: now[0])
+    now[0] += 0.1
     recorder.add(np.zeros((64, 96, 3), np.uint8))
     recorder.close()
     assert recorder.error

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -137,7 +136,7 @@ def test_a_body_is_dragged_by_the_mouse(desk, start):
         desk.now()
         for k in range(1, 6):
             desk.point(x + 25 * k, y - 12 * k)
-            time.sleep(0.05)
+            desk.now()
         moved = desk.until(lambda line: line["middles"]["cube"][0] > start["middles"]["cube"][0] + 0.1)
         assert moved["middles"]["cube"][1] > start["middles"]["cube"][1] - 0.1  # it hangs from the hand
     finally:
@@ -188,7 +187,7 @@ def test_pictures_films_and_states_are_written(desk, start):
         assert len(np.unique(np.asarray(picture).reshape(-1, 3), axis=0)) > 1000
     desk.key("space")
     desk.key("v")
-    time.sleep(1.5)
+    desk.until(lambda line: line["recording"] > 1.0)
     desk.key("v")
     film = desk.until(lambda line: True, "film")
     assert not film["error"] and film["frames"] >= 15 and os.path.getsize(film["path"]) > 5000
@@ -239,7 +238,7 @@ def test_help_and_panels_come_and_go(desk, start):
 def test_zz_closing_leaves_no_process_behind(desk):
     player = desk.now()["player"]
     desk.key("Escape")
-    assert desk.process.wait(20) == 0
+    assert desk.process.wait(PATIENCE) == 0
     with pytest.raises(ProcessLookupError):
         os.kill(player, 0)
     assert "Traceback" not in desk.log.read_text()
@@ -259,7 +258,7 @@ def test_a_scene_that_fails_shows_its_message_and_can_be_mended(tmp_path):
         desk.key("r")
         desk.until(lambda line: line["step"] > 0)
         desk.process.terminate()
-        assert desk.process.wait(20) == 143
+        assert desk.process.wait(PATIENCE) == 143
     finally:
         desk.close()
 

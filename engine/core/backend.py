@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
-from pliant.console import native_silence
+from pliant.core.console import native_silence
 from pliant.errors import PliantError, unknown_name
 
 BACKENDS = {"cpu": ti.cpu, "cuda": ti.cuda, "vulkan": ti.vulkan, "metal": ti.metal}

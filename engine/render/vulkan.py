@@ -6,7 +6,7 @@ import sys
 
 import taichi as ti
 
-from pliant.backend import is_supported
+from pliant.core.backend import is_supported
 
 SOFTWARE_DRIVERS = ("llvmpipe", "lavapipe", "SwiftShader")  # words in the names of devices that are no hardware
 

@@ -5,7 +5,7 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +43,11 @@ class Folder:
 
 
 class Recorder:
-    """Writes a film as it comes, in a thread of its own: one picture each 1/30 s by the clock."""
+    """Writes a film as it comes, in a thread of its own: one picture each 1/30 s by the clock [s]."""
 
-    def __init__(self, path: Path):
-        self.path, self.error, self.count = path, "", 0
-        self.begun = time.perf_counter()
+    def __init__(self, path: Path, clock: Callable[[], float] = time.perf_counter):
+        self.path, self.error, self.count, self._clock = path, "", 0, clock
+        self.begun = clock()
         self._queue: queue.Queue[np.ndarray | None] = queue.Queue(BACKLOG)
         self._size: tuple[int, ...] | None = None
         self._thread = threading.Thread(target=self._write)
@@ -55,7 +55,7 @@ class Recorder:
 
     @property
     def seconds(self) -> float:
-        return time.perf_counter() - self.begun
+        return self._clock() - self.begun
 
     @property
     def due(self) -> bool:

@@ -35,11 +35,12 @@ class Player:
     a notice, and the last good state stays.
 
     `given` is the name of a scene or a file, `settings` are options of its build() as "name=value", `state` is a saved
-    state to begin with.
+    state to begin with, `clock` tells the time [s] by which speeds are measured and limited.
     """
 
-    def __init__(self, given: str, settings: list[str], tell: Tell, state: str | None = None):
-        self.given, self.settings, self.tell = given, settings, tell
+    def __init__(self, given: str, settings: list[str], tell: Tell, state: str | None = None,
+                 clock: Callable[[], float] = time.perf_counter):  # fmt: skip
+        self.given, self.settings, self.tell, self._clock = given, settings, tell, clock
         self.playing, self.ended, self.news = True, False, False
         self.sim: Simulation | None = None
         self._source: SceneSource | None = None
@@ -68,7 +69,7 @@ class Player:
         clock, begun = self._pace
         if self._limit is None:
             return 0.0
-        return max(0.0, (self.sim.time - begun) / self._limit - (time.perf_counter() - clock))
+        return max(0.0, (self.sim.time - begun) / self._limit - (self._clock() - clock))
 
     def advance(self) -> None:
         """One step."""
@@ -81,7 +82,7 @@ class Player:
             if self.sim.stopped and self.playing:
                 self.playing = False
                 self.tell(Notice("info", "a function of the scene's asked to stop here"))
-            self._lately.append((time.perf_counter(), self.sim.time))
+            self._lately.append((self._clock(), self.sim.time))
             while self._lately[-1][0] - self._lately[0][0] > LATELY:
                 self._lately.popleft()
             self.news = True
@@ -247,7 +248,7 @@ class Player:
 
     def _hurry(self) -> None:
         """The limit of the speed counts from now."""
-        self._pace = (time.perf_counter(), self.sim.time if self.sim else 0.0)
+        self._pace = (self._clock(), self.sim.time if self.sim else 0.0)
 
     @contextlib.contextmanager
     def _guarded(self, kind: str = "error") -> Iterator[None]:

@@ -451,7 +451,8 @@ class Window:
             self._report.line(
                 event="frame", time=f.time, step=f.step, playing=self.state.playing, fps=round(self.extras.fps, 1),
                 draw_ms=round(1e3 * float(np.mean([took for _, took in self._frames])), 1), size=self.size,
-                color=self.drawn.field, low=self.drawn.low, high=self.drawn.high, places=self._ui.places,
+                recording=round(self.extras.recording, 2), color=self.drawn.field,
+                low=self.drawn.low, high=self.drawn.high, places=self._ui.places,
                 knobs={f"{k.owner}/{k.name}": k.value for k in self.opened.knobs}, camera=navigator.camera.position,
                 middles={name: x.tolist() for name, x in middles.items()}, player=self.remote.process.pid,
                 pixels={name: navigator.pixel(x, *self.size) for name, x in middles.items()},
