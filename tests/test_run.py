@@ -199,7 +199,7 @@ def test_a_crash_of_the_simulation_leaves_a_run_that_resumes(call, monkeypatch, 
 # The alarm is set by the run itself: a watcher that a busy machine keeps waiting would come when the run is over.
 MORTAL = """
 import signal, sys
-from pliant.cli import main
+from pliant.commands.cli import main
 from pliant.progress import Teller
 event, frame, delay = Teller.event, int(sys.argv[1]), float(sys.argv[2])
 

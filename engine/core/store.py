@@ -448,7 +448,7 @@ class ArrayStore(Store):
     def read(self, name: str, rows: np.ndarray) -> np.ndarray:
         """A copy of some rows of one field."""
         kind = self.schema[name].kind
-        values = np.empty((len(rows), *KINDS[kind].shape), KINDS[kind].dtype)
+        values: np.ndarray = np.empty((len(rows), *KINDS[kind].shape), KINDS[kind].dtype)
         if len(rows):
             _READ[kind](len(rows), rows, getattr(self, name), values)
         return values

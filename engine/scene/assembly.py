@@ -56,8 +56,10 @@ def samples_of(scene: Scene, body: Body, x: np.ndarray, volume_each: float) -> B
 def _clear(body: Body, x: np.ndarray, walls: list[Body], before: list[BodySamples], spacing: float,
            notes: list[str]) -> tuple[np.ndarray, list[str]]:  # fmt: skip
     """The points that keep their distance from walls and from the bodies before; and what is wrong if none do."""
-    whole, carvers = len(x), []
-    for other in (*walls, *before):
+    whole = len(x)
+    carvers: list[Body | BodySamples] = []
+    others: list[Body | BodySamples] = [*walls, *before]
+    for other in others:
         clear = _clear_of(other, x, spacing)
         if not clear.all():
             carvers.append(other)

@@ -24,10 +24,10 @@ LASTING = ("particle_radius", "smoothing", "periodic", "inside_out", "grains")  
 
 def apply(sim: "Simulation", body: Body | str | None, values: dict[str, Any]) -> None:
     """See `Simulation.change`."""
-    owner = sim.scene if body is None else _find(sim, body)
-    part = "settings" if body is None else "material"
+    changed = None if body is None else _find(sim, body)
+    owner, part = (sim.scene, "settings") if changed is None else (changed, "material")
     old = getattr(owner, part)
-    new = _changed(old, values, "Scene" if body is None else f"{owner.name}: {type(old).__name__}")
+    new = _changed(old, values, "Scene" if changed is None else f"{changed.name}: {type(old).__name__}")
     held = checkpoint.capture_state(sim)
     setattr(owner, part, new)
     try:

@@ -218,13 +218,20 @@ class Grains(ArrayStore):
 
     def rollback(self) -> None:
         if self._advanced:
-            self._x, self.x, self._v, self.v = self.x, self._x, self.v, self._v
+            self._swap()
             self._advanced = False
+
+    def _swap(self) -> None:
+        """Lets the state and that before the last step change places."""
+        for now, before in (("x", "_x"), ("v", "_v")):
+            one, other = getattr(self, now), getattr(self, before)
+            setattr(self, now, other)
+            setattr(self, before, one)
 
     def advance(self, dt: float) -> None:
         """Moves the grains by the step that the particles and the walls have made."""
         world, near, stride = self.world, self.world.neighbors, STRIDE * self.world.spacing
-        self._x, self.x, self._v, self.v = self.x, self._x, self.v, self._v
+        self._swap()
         self._advanced = True
         world.walls.upload_poses()
         largest, still = max(group.radius for group in self.groups), STILL * world.spacing / dt
