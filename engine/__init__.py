@@ -9,7 +9,8 @@ os.environ.setdefault("ENABLE_TAICHI_HEADER_PRINT", "0")  # before Taichi is imp
 
 os.environ.setdefault("HOME", os.path.expanduser("~"))  # Taichi's cache aborts without one; services often have none
 
-from pliant.core.store import ArrayStore, Field, Store
+from pliant.core.fields import Field
+from pliant.core.store import ArrayStore, Store
 from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.geometry import Box, Capsule, Cylinder, Mesh, Plane, Quality, Shape, Sphere, Torus, sample, sample_surface
 from pliant.io.video import write_video

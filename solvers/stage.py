@@ -11,8 +11,8 @@ import taichi as ti
 
 import pliant.solvers
 from pliant.core.backend import upload
+from pliant.core.fields import Field
 from pliant.core.registry import Registry
-from pliant.core.store import Field
 from pliant.core.world import World
 
 # The time step: places in the order in which they come (Kugelstadt 2021, Algorithm 1, extended). A stage says at which

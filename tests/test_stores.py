@@ -13,8 +13,9 @@ import taichi as ti
 import pliant as pl
 from pliant.core import registry
 from pliant.core.backend import Ints, Vectors, upload, vec3
+from pliant.core.fields import Field
 from pliant.core.particles import Particles
-from pliant.core.store import ArrayStore, Field
+from pliant.core.store import ArrayStore
 from pliant.core.world import Coupling
 from pliant.io import read_cloud
 from pliant.scene.loading import find_scene, make_scene

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -28,6 +28,9 @@ from rich.table import Table
 from pliant.core.console import console
 from pliant.errors import PliantError, unknown_name
 from pliant.tools.peer import Load
+
+if TYPE_CHECKING:
+    import pliant as pl
 
 # Particles along x, y and z of the block of water.
 BLOCKS = {"2k": (12, 14, 12), "10k": (20, 25, 20), "50k": (32, 40, 39), "100k": (40, 50, 50), "200k": (50, 64, 62),
@@ -114,7 +117,7 @@ def measure(spec: Spec) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def timed_step(sim: Any) -> dict[str, float]:
+def timed_step(sim: "pl.Simulation") -> dict[str, float]:
     """One step: milliseconds by stage, iterations and error.
 
     Asks the step itself, not `sim.stats`, which sums up momentum and energy anew each time.
@@ -129,7 +132,7 @@ def timed_step(sim: Any) -> dict[str, float]:
     }  # fmt: skip
 
 
-def bytes_per_particle(sim: Any) -> float:
+def bytes_per_particle(sim: "pl.Simulation") -> float:
     """All arrays of a running simulation: particles, neighbour lists, wall maps, and the guard's copies."""
     world = sim.world
     walls = sum(wall.map.bytes for wall in world.walls.walls if wall.map is not None)

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
@@ -29,6 +29,9 @@ from pliant.errors import PliantError, unknown_name
 from pliant.tools import bench
 from pliant.tools.peer import Load
 from pliant.tools.peer_elastic import peak_megabytes
+
+if TYPE_CHECKING:
+    import pliant as pl
 
 SIZES = {"1k": 1000, "4k": 4000, "8k": 8000, "16k": 16000, "32k": 32000, "64k": 64000}
 ALL_SIZES, SWEEP_SIZE = "4k,8k,16k,32k,64k", "32k"
@@ -133,12 +136,12 @@ def measure(spec: Spec) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def factor_seconds(sim: Any) -> float:
+def factor_seconds(sim: "pl.Simulation") -> float:
     """Seconds of the factorisations, waiting for them; ordering included, assembly of the matrix not."""
     return sum(factor.seconds for factor in getattr(sim.elasticity, "factors", list)())
 
 
-def timed_step(sim: Any) -> dict[str, float]:
+def timed_step(sim: "pl.Simulation") -> dict[str, float]:
     """One step: milliseconds by stage, and iterations of the volume solve (or of Peer's)."""
     start = time.perf_counter()
     sim.step()

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import mean, median
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -23,6 +23,9 @@ from pliant.run.frames import Series, check_formats, write_frame
 from pliant.run.writer import Writer
 from pliant.sim import checkpoint
 from pliant.tools.bench import BLOCKS, Spec, dam_break
+
+if TYPE_CHECKING:
+    import pliant as pl
 
 FPS = 30
 BLOCK = 3  # frames
@@ -50,7 +53,8 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def writing(sim: Any, rounds: int, formats: tuple[str, ...], folder: Path) -> list[tuple[float, float, float]]:
+def writing(sim: "pl.Simulation", rounds: int, formats: tuple[str, ...],
+            folder: Path) -> list[tuple[float, float, float]]:  # fmt: skip
     """Seconds per step with and without writing, and the share of the main thread in it, for each round."""
     stage, series, found = RenderScene.of(sim), Series(), []
     for _ in range(rounds):
@@ -61,7 +65,7 @@ def writing(sim: Any, rounds: int, formats: tuple[str, ...], folder: Path) -> li
 
 
 def _block(
-    sim: Any, stage: RenderScene, series: Series, formats: tuple[str, ...], folder: Path | None
+    sim: "pl.Simulation", stage: RenderScene, series: Series, formats: tuple[str, ...], folder: Path | None
 ) -> tuple[float, float]:
     """Seconds per step of a block, and the share of them that the main thread spent on files."""
     writer, captured, steps, start = Writer(), 0.0, sim.step_count, time.perf_counter()
@@ -77,7 +81,7 @@ def _block(
     return spent / (sim.step_count - steps), captured / spent
 
 
-def saving(sim: Any, folder: Path) -> tuple[float, float, float]:
+def saving(sim: "pl.Simulation", folder: Path) -> tuple[float, float, float]:
     """Seconds to capture a checkpoint, seconds to write it, and its megabytes."""
     start = time.perf_counter()
     save = checkpoint.capture(sim)
@@ -87,7 +91,7 @@ def saving(sim: Any, folder: Path) -> tuple[float, float, float]:
     return captured, time.perf_counter() - start, (folder / "state.npz").stat().st_size / 1e6
 
 
-def drawing(sim: Any, folder: Path) -> list[tuple[float, float]]:
+def drawing(sim: "pl.Simulation", folder: Path) -> list[tuple[float, float]]:
     """Seconds to draw a picture, and to draw it into a PNG file, for eight moments, after two to warm up."""
     stage, renderer, found = RenderScene.of(sim), Renderer(WIDTH, HEIGHT), []
     snapshots = [frame.snapshot() for frame in sim.frames_between(sim.time, 10 * FPS, range(1, 11))]
@@ -101,7 +105,8 @@ def drawing(sim: Any, folder: Path) -> list[tuple[float, float]]:
     return found[2:]
 
 
-def _print(sim: Any, rounds: list, state: tuple[float, float, float], pictures: list[tuple[float, float]]) -> None:
+def _print(sim: "pl.Simulation", rounds: list, state: tuple[float, float, float],
+           pictures: list[tuple[float, float]]) -> None:  # fmt: skip
     out = Console(highlight=False)
     table = Table(title=f"{sim.particles:,} particles, blocks of {BLOCK} frames at {FPS} fps")
     for header in ("with files, ms/step", "without", "cost", "main thread"):

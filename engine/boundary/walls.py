@@ -9,8 +9,9 @@ import taichi as ti
 from pliant.boundary.distance_map import FAR, Blocks, Directory, DistanceMap, sample
 from pliant.boundary.volume_map import REACH, VolumeMap, profile
 from pliant.core.backend import Ints, Reals, RealTable, Vectors, upload, vec3
+from pliant.core.fields import Field
 from pliant.core.particles import Particles
-from pliant.core.store import Field, Store
+from pliant.core.store import Store
 from pliant.errors import PliantError
 
 CLEARANCE = 0.25  # in spacings: half a radius. Closer than this a particle is moved back, whatever pressure says

@@ -5,7 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from pliant.core.store import ArrayStore, Field
+from pliant.core.fields import Field
+from pliant.core.store import ArrayStore
 
 CORE = (
     Field("x", "vector", "m", "position", carried=True),

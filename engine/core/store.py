@@ -8,146 +8,21 @@ The arrays of an `ArrayStore` are longer than they need be: `n` elements are in 
 doubling. Kernels take `n`, so that nothing is compiled anew. Each element has an `id` that is never used twice.
 """
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatrices, Vectors, vec3, vec6
+from pliant.core.backend import Ints, IntTable
 from pliant.core.data import Cloud, CloudStyle
+from pliant.core.fields import FUSED, KINDS, Field, copy, gather, read_rows, write_rows
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.registry import Registry
 from pliant.errors import PliantError
 
-FUSED = 4  # arrays that one launch moves: a launch costs as much as thousands of elements
-
-
-@dataclasses.dataclass(frozen=True)
-class Field:
-    """One array of a store. `carried` fields follow their element when the order changes and are saved in checkpoints;
-    the others are scratch, written anew each step before they are read. `saved` ones among these are in checkpoints
-    too, because views read them. New elements begin with the value `initial`."""
-
-    name: str
-    kind: str  # "vector", "symmetric" (a matrix: its diagonal, then yz, zx, xy), "real" or "int"
-    unit: str
-    doc: str
-    carried: bool = False
-    saved: bool = False
-    initial: float = 0.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Kind:
-    """A kind of field: its type on the device, and as NumPy has it."""
-
-    device: Any
-    dtype: type
-    shape: tuple[int, ...]
-
-    @property
-    def bytes(self) -> int:
-        return int(np.dtype(self.dtype).itemsize * np.prod(self.shape, dtype=int))
-
-
-KINDS = {
-    "vector": Kind(vec3, np.float32, (3,)),
-    "symmetric": Kind(vec6, np.float32, (6,)),
-    "real": Kind(ti.f32, np.float32, ()),
-    "int": Kind(ti.i32, np.int32, ()),
-}
-
-
-def _moving_kernels(array: Any) -> tuple[Any, Any]:
-    """Kernels that gather and copy up to FUSED arrays of one kind."""
-
-    @ti.kernel
-    def gather(n: ti.i32, fields: ti.template(), order: Ints, s0: array, t0: array, s1: array, t1: array, s2: array,
-               t2: array, s3: array, t3: array):  # fmt: skip
-        for i in range(n):
-            j = order[i]
-            t0[i] = s0[j]
-            if ti.static(fields > 1):
-                t1[i] = s1[j]
-            if ti.static(fields > 2):
-                t2[i] = s2[j]
-            if ti.static(fields > 3):
-                t3[i] = s3[j]
-
-    @ti.kernel
-    def copy(n: ti.i32, fields: ti.template(), s0: array, t0: array, s1: array, t1: array, s2: array, t2: array,
-             s3: array, t3: array):  # fmt: skip
-        for i in range(n):
-            t0[i] = s0[i]
-            if ti.static(fields > 1):
-                t1[i] = s1[i]
-            if ti.static(fields > 2):
-                t2[i] = s2[i]
-            if ti.static(fields > 3):
-                t3[i] = s3[i]
-
-    return gather, copy
-
-
-_ARRAYS = {"vector": Vectors, "symmetric": SymmetricMatrices, "real": Reals, "int": Ints}
-_GATHER, _COPY = ({kind: _moving_kernels(array)[k] for kind, array in _ARRAYS.items()} for k in (0, 1))
-
-Pair = tuple[ti.Ndarray, ti.Ndarray]  # source and target
-
-
-def _chunks(pairs: Sequence[Pair]) -> Iterator[tuple[int, list[ti.Ndarray]]]:
-    for k in range(0, len(pairs), FUSED):
-        part = list(pairs[k : k + FUSED])
-        yield len(part), [array for pair in (part + [part[0]] * FUSED)[:FUSED] for array in pair]
-
-
-def gather(kind: str, n: int, order: ti.Ndarray, pairs: Sequence[Pair]) -> None:
-    """target[i] = source[order[i]] for all pairs (source, target) of one kind."""
-    for count, arrays in _chunks(pairs):
-        _GATHER[kind](n, count, order, *arrays)
-
-
-def copy(kind: str, n: int, pairs: Sequence[Pair]) -> None:
-    """target[i] = source[i] for all pairs (source, target) of one kind."""
-    for count, arrays in _chunks(pairs):
-        _COPY[kind](n, count, *arrays)
-
-
-@ti.kernel
-def scatter_vectors(n: ti.i32, order: Ints, source: Vectors, target: Vectors):
-    """target[order[i]] = source[i]."""
-    for i in range(n):
-        target[order[i]] = source[i]
-
-
-def _row_kernels(array: Any, host: Any, width: int) -> tuple[Any, Any]:
-    """Kernels that read and write some rows of an array of one kind, from and to NumPy arrays."""
-
-    @ti.kernel
-    def read(n: ti.i32, rows: Ints, source: array, target: host):
-        for i in range(n):
-            if ti.static(width > 0):
-                for k in ti.static(range(width)):
-                    target[i, k] = source[rows[i]][k]
-            else:
-                target[i] = source[rows[i]]
-
-    @ti.kernel
-    def write(n: ti.i32, rows: Ints, source: host, target: array):
-        for i in range(n):
-            if ti.static(width > 0):
-                for k in ti.static(range(width)):
-                    target[rows[i]][k] = source[i, k]
-            else:
-                target[rows[i]] = source[i]
-
-    return read, write
-
-
-_HOST = {"vector": (RealTable, 3), "symmetric": (RealTable, 6), "real": (Reals, 0), "int": (Ints, 0)}
-_READ, _WRITE = ({kind: _row_kernels(_ARRAYS[kind], *_HOST[kind])[k] for kind in KINDS} for k in (0, 1))
+if TYPE_CHECKING:
+    from pliant.core.world import BodySamples, World
 
 
 @ti.kernel
@@ -194,11 +69,11 @@ class Store:
         return any(material.store == getattr(cls, "name", None) for material in materials)
 
     @classmethod
-    def build(cls, world: Any, bodies: Sequence[Any]) -> "Store":
+    def build(cls, world: "World", bodies: Sequence["BodySamples"]) -> "Store":
         """The store of a scene of these bodies (`world.BodySamples`, walls among them), still empty."""
         raise NotImplementedError
 
-    def fill(self, bodies: Sequence[Any]) -> None:
+    def fill(self, bodies: Sequence["BodySamples"]) -> None:
         """Puts the state at the start into it."""
 
     def save(self) -> dict[str, np.ndarray]:
@@ -270,14 +145,14 @@ class ArrayStore(Store):
         self.reserve(max(count, 1))
 
     @classmethod
-    def build(cls, world: Any, bodies: Sequence[Any]) -> "ArrayStore":
+    def build(cls, world: "World", bodies: Sequence["BodySamples"]) -> "ArrayStore":
         """A store of the bodies whose material names it."""
         own = [body for body in bodies if body.material.store == cls.name]
         made = cls([body.name for body in own])
         made.looks = [CloudStyle(body.name, body.colors, body.spacing / 2, fluid=False) for body in own]
         return made
 
-    def fill(self, bodies: Sequence[Any]) -> None:
+    def fill(self, bodies: Sequence["BodySamples"]) -> None:
         """The points of each body, at its velocity."""
         for number, name in enumerate(self.bodies):
             body = next(b for b in bodies if b.name == name)
@@ -447,18 +322,11 @@ class ArrayStore(Store):
 
     def read(self, name: str, rows: np.ndarray) -> np.ndarray:
         """A copy of some rows of one field."""
-        kind = self.schema[name].kind
-        values: np.ndarray = np.empty((len(rows), *KINDS[kind].shape), KINDS[kind].dtype)
-        if len(rows):
-            _READ[kind](len(rows), rows, getattr(self, name), values)
-        return values
+        return read_rows(self.schema[name].kind, rows, getattr(self, name))
 
     def write(self, name: str, rows: np.ndarray, values: np.ndarray) -> None:
         """Writes some rows of one field."""
-        kind = self.schema[name].kind
-        if len(rows):
-            values = np.ascontiguousarray(values, KINDS[kind].dtype)
-            _WRITE[kind](len(rows), np.ascontiguousarray(rows, np.int32), values, getattr(self, name))
+        write_rows(self.schema[name].kind, rows, values, getattr(self, name))
 
     def rows_by_id(self) -> np.ndarray:
         """All rows, in the order of the ids."""

@@ -56,7 +56,7 @@ class Run:
         self.made: dict[str, Path] = {}  # of all frames together
         self.seconds: dict[str, float] = {}  # by stage, summed over all steps but the first of the process
         self.timed_steps = 0
-        self.sim: Any = None
+        self.sim: Simulation  # made by `_begin`
         self.stage: RenderScene
         self.writer: Writer
         self.painter: Painter | None = None

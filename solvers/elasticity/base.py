@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pliant.core.fields import Field
 from pliant.core.options import Options, positive
-from pliant.core.store import Field
 from pliant.core.world import World
 from pliant.solvers.elasticity.body import ElasticBodies, Law, settle
 from pliant.solvers.elasticity.contact import ElasticSurface, RestPairs, SurfaceImpulse

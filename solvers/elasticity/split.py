@@ -36,8 +36,8 @@ import taichi as ti
 
 from pliant.core.backend import SHARE_OF_MEMORY, available_memory, vec3
 from pliant.core.console import console
+from pliant.core.fields import Field, gather, scatter_vectors
 from pliant.core.options import param
-from pliant.core.store import Field, gather, scatter_vectors
 from pliant.core.world import World
 from pliant.errors import PliantError
 from pliant.solvers.elasticity.base import SAME, Elasticity, ElasticityOptions

@@ -28,9 +28,9 @@ import taichi as ti
 
 from pliant.boundary.volume_map import STEEP
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, upload, vec3
+from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT
-from pliant.core.store import Field
 from pliant.core.world import World
 from pliant.materials.air import Air, WindGrid
 from pliant.solvers.stage import Force, material_table

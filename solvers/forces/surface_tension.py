@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 import taichi as ti
 
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.core.fields import Field
 from pliant.core.neighbors import difference
-from pliant.core.store import Field
 from pliant.core.world import World
 from pliant.solvers.stage import Force, material_table
 

@@ -23,8 +23,8 @@ import numpy as np
 import taichi as ti
 
 from pliant.core.backend import Ints, IntTable, Matrices, Reals, RealTable, Vectors, mat3, upload, vec3
+from pliant.core.fields import Field
 from pliant.core.neighbors import difference
-from pliant.core.store import Field
 from pliant.core.world import World
 from pliant.solvers.linear.cg import ConjugateGradient
 from pliant.solvers.stage import Force, SolveResult, material_table

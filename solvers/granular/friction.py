@@ -48,9 +48,9 @@ import numpy as np
 import taichi as ti
 
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatrices, Vectors, upload, vec3, vec6
+from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
-from pliant.core.store import Field
 from pliant.core.world import World
 from pliant.solvers.pressure import system
 

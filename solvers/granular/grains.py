@@ -24,8 +24,9 @@ from pliant.boundary.distance_map import Blocks, Directory, DistanceMap
 from pliant.boundary.walls import PIVOT, PLACE, SPIN, VELOCITY, rotation, side_at, stopped, wall_arguments
 from pliant.core.backend import Ints, Reals, Vectors, upload, vec3
 from pliant.core.data import GRAINS, Cloud, CloudStyle
+from pliant.core.fields import Field
 from pliant.core.neighbors import INVERSE, INVERSE_LENGTH, LENGTH, ORIGIN, difference, triple
-from pliant.core.store import ArrayStore, Field
+from pliant.core.store import ArrayStore
 from pliant.core.world import BodySamples, World, wall_distance
 from pliant.solvers.granular.grain_field import LOG, GrainField, Nodes, field_at, slot_at
 from pliant.solvers.granular.grain_sampling import sample_grains

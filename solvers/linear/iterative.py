@@ -5,7 +5,7 @@ import taichi as ti
 from scipy import sparse
 
 from pliant.core.backend import Ints, Reals, Vectors, upload, vec3
-from pliant.core.store import gather, scatter_vectors
+from pliant.core.fields import gather, scatter_vectors
 from pliant.solvers.linear.cg import ConjugateGradient
 
 TOLERANCE, MAX_ITERATIONS = 1e-5, 1000

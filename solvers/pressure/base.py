@@ -5,8 +5,8 @@ from typing import Any
 
 import taichi as ti
 
+from pliant.core.fields import Field
 from pliant.core.options import Options
-from pliant.core.store import Field
 from pliant.core.world import World
 from pliant.solvers.stage import SolveResult, Stage
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
+from pliant.core.fields import Field
 from pliant.core.options import param, positive
 from pliant.core.reduce import BLOCKS
-from pliant.core.store import Field
 from pliant.core.world import World
 from pliant.solvers.granular import friction
 from pliant.solvers.granular.friction import Friction

@@ -20,9 +20,9 @@ accelerations, see `world.Coupling`) and `divergence` (growth of densities). Whe
 import taichi as ti
 
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
-from pliant.core.store import Field
 
 FIELDS = (
     Field("a", "vector", "m", "displacement by the last change of pressure: dt^2 times its acceleration"),

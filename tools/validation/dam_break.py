@@ -45,7 +45,7 @@ def column(across: int) -> Any:
     return scene.build()
 
 
-def front(sim: Any) -> float:
+def front(sim: pl.Simulation) -> float:
     """Z: the quantile FRONT_SHARE of x, plus half a spacing, over a."""
     return (float(np.quantile(sim["water"].x[:, 0], FRONT_SHARE)) + sim.scene.spacing / 2) / WIDTH
 
@@ -65,7 +65,7 @@ def dam_break_front(quick: bool) -> list[Result]:
     return results
 
 
-def heights(sim: Any) -> dict[str, float]:
+def heights(sim: pl.Simulation) -> dict[str, float]:
     """Fill of the water column at each probe: volume over a strip 2 d long in x and 0.2 m wide in z, over its area."""
     d, water = sim.scene.spacing, sim["water"]
     x, volume = water.x, water.volume
@@ -74,7 +74,7 @@ def heights(sim: Any) -> dict[str, float]:
     return {name: float(volume[strip & (np.abs(x[:, 0] - at) < d)].sum()) / area for name, at in PROBES.items()}
 
 
-def sensor_pressure(sim: Any) -> float:
+def sensor_pressure(sim: pl.Simulation) -> float:
     """Mean pressure of the particles within a spacing of the box's face, up to the height of P1 plus half a spacing
     or one layer; zero where there are none."""
     d, water = sim.scene.spacing, sim["water"]
@@ -84,7 +84,7 @@ def sensor_pressure(sim: Any) -> float:
     return float(water.pressure[near].mean()) if near.any() else 0.0
 
 
-def height_results(sim: Any, t: float) -> list[Result]:
+def height_results(sim: pl.Simulation, t: float) -> list[Result]:
     """The four heights at time t, and their root mean square deviation; errors are over the column's 0.55 m."""
     found, results = heights(sim), []
     for (name, measured), reference in zip(found.items(), HEIGHTS[t], strict=True):

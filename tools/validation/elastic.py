@@ -26,7 +26,7 @@ FIRST = 1.8751041  # beta L of the first mode of a cantilever
 # --- coming to rest ---------------------------------------------------------------------------------------
 
 
-def stand(sim: Any, body: str, resting: int = 3) -> int:
+def stand(sim: pl.Simulation, body: str, resting: int = 3) -> int:
     """Steps until a body stands: whenever its kinetic energy has passed a maximum, it is stopped. Done when `resting`
     standstills are alike; returns the number of steps."""
     view = sim[body]
@@ -158,7 +158,7 @@ class Cantilever:
         scene.add(shape, rubber, name="beam").fix(lambda x: x[:, 0] < 0)
         return scene
 
-    def tip(self, sim: Any) -> np.ndarray:
+    def tip(self, sim: pl.Simulation) -> np.ndarray:
         """Displacement of the middle of the tip: on through the last layers' displacements to the end."""
         X, x = sim["beam"].rest.astype(float), sim["beam"].x.astype(float)
         layers = np.round((self.length - X[:, 0]) / self.d - 0.5).astype(int)
@@ -214,7 +214,7 @@ def first_mode(s: np.ndarray) -> np.ndarray:
     return shape / 2.0
 
 
-def follow(beam: Cantilever, sim: Any, seconds: float, every: int = 5) -> tuple[np.ndarray, np.ndarray]:
+def follow(beam: Cantilever, sim: pl.Simulation, seconds: float, every: int = 5) -> tuple[np.ndarray, np.ndarray]:
     """Times and displacements of the tip (n, 3), every few steps."""
     times, tips = [sim.time], [beam.tip(sim)]
     while sim.time < seconds:
@@ -318,8 +318,9 @@ def turns(bar: Cantilever, arm: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, 
                     / np.bincount(layer, arm[:, 1] ** 2 + arm[:, 2] ** 2))  # fmt: skip
 
 
-def elastic_forces(sim: Any) -> np.ndarray:
+def elastic_forces(sim: pl.Simulation) -> np.ndarray:
     """Elastic forces on the particles of the only elastic body (n, 3) [N]."""
+    assert sim.elasticity is not None
     bodies = sim.elasticity.bodies
     bodies.predict_positions(0.0)
     bodies.find_forces(1.0)

@@ -19,7 +19,7 @@ def slide(material: Any, angle: float, friction: float) -> tuple[float, float]:
     """Mean acceleration down the slope [m/s^2] and distance [m] in 0.4 s, of 8 x 4 x 6 particles on a plane whose
     inclination is gravity's. Sand is a layer without ends; a solid lies alone."""
     d, tilt = SPACING, math.radians(angle)
-    endless = isinstance(material, pl.Granular)
+    endless = material.has_yield_stress
     gravity = (GRAVITY * math.sin(tilt), -GRAVITY * math.cos(tilt), 0.0)
     scene = pl.Scene(particle_radius=d / 2, gravity=gravity, periodic=(8 * d if endless else None, None, LAYERS * d))
     scene.add(pl.Plane(), pl.Boundary(friction=friction), name="plane")
@@ -188,7 +188,7 @@ def pour(angle: float, high: float, rest: float = 1.0) -> Any:
     sand.fix()
     sand.move(lambda t: (0, -speed, 0))
 
-    def let_go(sim: Any) -> None:
+    def let_go(sim: pl.Simulation) -> None:
         free = sim["sand"].fixed & (sim["sand"].x[:, 1] < mouth)
         if free.any():
             sim["sand"].release(free)
@@ -219,7 +219,7 @@ def slope(x: np.ndarray, d: float) -> float:
     return math.degrees(math.atan(-np.polyfit(np.array(places)[flank], heights[flank], 1)[0]))
 
 
-def unrest(sim: Any) -> float:
+def unrest(sim: pl.Simulation) -> float:
     """Kinetic energy of a particle over m g d."""
     return float((sim["sand"].v ** 2).sum(axis=1).mean()) / (2 * GRAVITY * sim.scene.spacing)
 
@@ -276,7 +276,7 @@ def discharge(hole: float, wide: int, high: int) -> tuple[float, float]:
     bed = pl.Box(size=(wide * d, high * d, wide * d), center=(middle, high * d / 2, middle))
     scene.add(bed, pl.Granular(friction_angle=ORIFICE), name="sand")
 
-    def take_away(sim: Any) -> None:
+    def take_away(sim: pl.Simulation) -> None:
         """What has fallen is stacked below, or it would fall ever faster and the time step with it."""
         sand = sim["sand"]
         x, held = sand.x, sand.fixed

@@ -45,7 +45,7 @@ def column(layers: int, wide: int, walled: bool, kick: float, viscosity: float =
     return sim
 
 
-def settle(sim: Any, layers: int, seconds: float) -> Column:
+def settle(sim: pl.Simulation, layers: int, seconds: float) -> Column:
     """Waits, then averages over AVERAGED seconds."""
     d, water = SPACING, sim["water"]
     sim.run(seconds)

@@ -31,7 +31,7 @@ def blobs(radius: float, viscosity: float, solver: str = "auto") -> Any:
     return sim
 
 
-def moments(sim: Any) -> tuple[np.ndarray, np.ndarray, float, float]:
+def moments(sim: pl.Simulation) -> tuple[np.ndarray, np.ndarray, float, float]:
     """Linear and angular momentum, and the sums of |m v| and |m x cross v| that they are measured against."""
     bodies = [sim[name] for name in sim.world.particles.bodies]
     m, x, v = (np.concatenate([getattr(b, k) for b in bodies]).astype(float) for k in ("mass", "x", "v"))

@@ -63,7 +63,7 @@ def channel(across: int, **pressure: Any) -> Any:
     return scene.build()
 
 
-def channel_error(sim: Any) -> tuple[float, float]:
+def channel_error(sim: pl.Simulation) -> tuple[float, float]:
     """Largest deviation of a particle from the series, and the largest velocity of the series, at the time reached."""
     water = sim["water"]
     exact = poiseuille_series(water.x[:, 1].astype(float), sim.time)
@@ -71,7 +71,7 @@ def channel_error(sim: Any) -> tuple[float, float]:
     return float(off[np.argmax(np.abs(off))]), float(exact.max())
 
 
-def channel_result(sim: Any, name: str, target: float | None) -> Result:
+def channel_result(sim: pl.Simulation, name: str, target: float | None) -> Result:
     off, top = channel_error(sim)
     return Result(name, top + off, top, off / top, target, "m/s")
 
