@@ -377,7 +377,7 @@ def test_all_methods_have_the_same_equilibrium(elasticity, dt, tolerance, refere
 def test_methods_that_hold_zero_energy_modes_otherwise_have_the_same_equilibrium_but_for_these(reference):
     soft = sag(zero_energy=0.0)
     assert reference < soft < 1.15 * reference
-    for elasticity, dt in ((pl.Peer(), 4e-3), (pl.Split(control="explicit"), 0.01)):
+    for elasticity, dt in ((pl.Peer2018(), 4e-3), (pl.Split(control="explicit"), 0.01)):
         np.testing.assert_allclose(sag(elasticity, dt=dt, n=40, strain=0.08, zero_energy=0.0), soft, rtol=0.02)
 
 
@@ -430,7 +430,7 @@ def test_momenta_are_kept_where_steps_are_shorter_than_the_elastic_one():
     assert sim.dt < 0.006 and momentum < 1e-5 and turning < 1e-5 and energy < 1.01
 
 
-@pytest.mark.parametrize("elasticity", [pl.Peer(), pl.Split(volume="cg"), pl.Split(control="explicit"),
+@pytest.mark.parametrize("elasticity", [pl.Peer2018(), pl.Split(volume="cg"), pl.Split(control="explicit"),
                                         pl.Split(iterations=5)])  # fmt: skip
 def test_all_methods_keep_momenta(elasticity):
     sim, _ = spun(rough=0.1, elasticity=elasticity)
@@ -438,7 +438,7 @@ def test_all_methods_keep_momenta(elasticity):
     assert momentum < 1e-5 and turning < 1e-5 and energy < 1.01
 
 
-@pytest.mark.parametrize("elasticity", [pl.Split(), pl.Peer()])
+@pytest.mark.parametrize("elasticity", [pl.Split(), pl.Peer2018()])
 def test_bodies_that_collide_exchange_momentum_and_lose_energy(elasticity):
     scene = pl.Scene(particle_radius=D / 2, gravity=(0, 0, 0), elasticity=elasticity)
     left = scene.add(block(5, 5, 5), pl.Elastic(young=1e5), name="left", velocity=(1, 0, 0))
@@ -558,7 +558,7 @@ def test_what_is_released_falls_and_what_is_fixed_stays():
     assert np.isfinite(sim[body].x).all() and (sim[body].x[sim[body].fixed] == where[sim[body].fixed[held]]).all()
 
 
-@pytest.mark.parametrize("elasticity", [pl.Peer(), pl.Split(volume="cg")])
+@pytest.mark.parametrize("elasticity", [pl.Peer2018(), pl.Split(volume="cg")])
 def test_releasing_works_with_all_methods(elasticity):
     sim, body = alone(block(6, 4, 4), fix=held_end, gravity=(0, -9.81, 0), elasticity=elasticity)
     steps(sim, 3)
@@ -732,7 +732,7 @@ def bath(elasticity=None, dt=None):
     return scene
 
 
-@pytest.mark.parametrize(("elasticity", "dt"), [(None, None), (None, 2e-3), (pl.Peer(), None),
+@pytest.mark.parametrize(("elasticity", "dt"), [(None, None), (None, 2e-3), (pl.Peer2018(), None),
                                                 (pl.Split(volume="cg"), 2e-3)])  # fmt: skip
 def test_solids_in_water_go_on_exactly(elasticity, dt, tmp_path):
     one = bath(elasticity, dt).build()

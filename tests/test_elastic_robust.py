@@ -160,7 +160,7 @@ THIN = {"sheet": ((8, 8, 1), "64 in sheets one particle thick"), "rod": ((1, 10,
         "dot": ((1, 1, 1), "1 lonely"), "pair": ((2, 1, 1), "2 in threads")}  # fmt: skip
 
 
-@pytest.mark.parametrize("elasticity", [pl.Split(), pl.Peer(), pl.Split(volume="cg")])
+@pytest.mark.parametrize("elasticity", [pl.Split(), pl.Peer2018(), pl.Split(volume="cg")])
 def test_thin_bodies_run_and_say_that_they_are_thin(elasticity):
     scene = pl.Scene(particle_radius=D / 2, elasticity=elasticity)
     scene.add(pl.Plane(point=(0, 0, 0), normal=(0, 1, 0)), pl.Boundary(), name="ground")
@@ -205,7 +205,7 @@ def test_a_solid_with_a_thin_handle_runs():
 # --- held particles ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("elasticity", [pl.Split(), pl.Peer(), pl.Split(volume="cg")])
+@pytest.mark.parametrize("elasticity", [pl.Split(), pl.Peer2018(), pl.Split(volume="cg")])
 def test_all_or_no_particles_may_be_held(elasticity):
     scene = pl.Scene(particle_radius=D / 2, dt=2e-3, elasticity=elasticity)
     scene.add(block(4, 3, 3), pl.Elastic(), name="stone").fix()
@@ -281,7 +281,7 @@ def test_the_ends_of_every_range_run():
 
 
 def test_explicit_control_says_what_it_cannot_hold():
-    scene = pl.Scene(particle_radius=D / 2, gravity=(0, 0, 0), dt=2e-3, elasticity=pl.Peer())
+    scene = pl.Scene(particle_radius=D / 2, gravity=(0, 0, 0), dt=2e-3, elasticity=pl.Peer2018())
     scene.add(block(4, 4, 4), pl.Elastic(young=1e8), name="body")
     sim = scene.build()
     steps(sim, 10)
@@ -290,7 +290,7 @@ def test_explicit_control_says_what_it_cannot_hold():
 
 @pytest.mark.parametrize("by_view", [True, False], ids=["material", "change"])
 def test_what_a_change_brings_up_is_noted_and_printed(by_view, capsys):
-    scene = pl.Scene(particle_radius=D / 2, gravity=(0, 0, 0), dt=2e-3, elasticity=pl.Peer())
+    scene = pl.Scene(particle_radius=D / 2, gravity=(0, 0, 0), dt=2e-3, elasticity=pl.Peer2018())
     body = scene.add(block(4, 4, 4), pl.Elastic(young=1e8, zero_energy=0.0), name="body")
     sim = scene.build()
     assert sim.notes == [] and "zero_energy" not in capsys.readouterr().err

@@ -152,7 +152,7 @@ def test_few_particles_hold_a_soft_body_in_long_steps():
     assert np.mean(forces, axis=0)[1] > 0.5 * grip.mass * G  # it does hold
 
 
-@pytest.mark.parametrize("elasticity", [pl.Split(), pl.Split(volume="cg"), pl.Peer()])
+@pytest.mark.parametrize("elasticity", [pl.Split(), pl.Split(volume="cg"), pl.Peer2018()])
 def test_the_mass_that_moves_along(elasticity):
     """From that of the held particles in a soft body to that of the whole in a stiff one."""
     shares = []

@@ -467,3 +467,16 @@ def test_an_elastic_surface_is_a_diagonal_coupling():
     ratio = p.numpy("effective_inverse_density") / p.numpy("inverse_density")
     np.testing.assert_allclose(p.numpy("a"), np.repeat(ratio[:, None], 3, axis=1), rtol=1e-6)
     assert ratio.min() < 0.5, "the surface of a stiff body is heavy"
+
+
+# --- names of the last release ----------------------------------------------------------------------
+
+
+def test_old_names_are_understood_for_one_more_release():
+    assert pl.Peer is pl.Peer2018 and pl.Elastic(neighbours=12).neighbors == 12
+    assert not pl.Elastic(neighbours=12).problems() and pl.Elastic(neighbours=2).problems()
+    scene = pl.Scene(particle_radius=D / 2)
+    scene.add(pl.Box(size=(0.2, 0.2, 0.2)), pl.Fluid(), name="water")
+    sim = scene.build()
+    sim.step()
+    assert sim.stats.neighbours == sim.stats.neighbors > 0

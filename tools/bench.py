@@ -47,7 +47,7 @@ GUARD_BYTES = 40  # per particle: the copies of positions, velocities and other 
 BUSY = 0.2  # cores that others may use before a run is called disturbed
 PLAIN_WIDTH = 120  # of tables in files and pipes
 NO_PEER = ("SPlisHSPlasH is not installed here: make an environment of its own, `pip install pysplishsplash` in it, "
-           "and name its interpreter with --peer PYTHON.")  # fmt: skip
+           "and name its interpreter with --reference PYTHON.")  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,12 +183,13 @@ def find_peer(python: str | None, threads: int) -> Peer | None:
         try:
             done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         except OSError as error:
-            raise PliantError(f"--peer must name a Python interpreter, got {python!r}: {error.strerror}") from error
+            sentence = f"--reference must name a Python interpreter, got {python!r}: {error.strerror}"
+            raise PliantError(sentence) from error
         if done.returncode == 0:
             script = Path(__file__).with_name("peer.py")
             return Peer([command[0], str(script)], environment)
     if python:
-        raise PliantError(f"{python!r} cannot import pysplishsplash; install it there or leave --peer out")
+        raise PliantError(f"{python!r} cannot import pysplishsplash; install it there or leave --reference out")
     return None
 
 
@@ -301,15 +302,16 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--iterations", type=int, help="exactly so many iterations in each solve, for both sides")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
     sides = parser.add_mutually_exclusive_group()
-    sides.add_argument("--peer", metavar="PYTHON", help="interpreter of the environment that has pysplishsplash")
-    sides.add_argument("--no-peer", action="store_true", help="run ours alone")
+    sides.add_argument("--reference", "--peer", dest="peer", metavar="PYTHON",
+                       help="interpreter of the environment that has pysplishsplash")  # fmt: skip
+    sides.add_argument("--no-reference", "--no-peer", dest="no_peer", action="store_true", help="run ours alone")
     options = parser.parse_args(argv)
     for name in ("steps", "warm", "error", "rounds", "threads", "iterations"):
         value = getattr(options, name)
         if value is not None and value <= 0:
             parser.error(f"--{name} must be positive, got {value}")
     if options.mode == "scaling" and options.peer:
-        parser.error("--peer belongs to fluid; scaling runs ours alone")
+        parser.error("--reference belongs to fluid; scaling runs ours alone")
     options.sizes = options.sizes.split(",")
     for size in options.sizes:
         if size not in BLOCKS:

@@ -318,8 +318,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2, help="threads of both sides (2)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
     sides = parser.add_mutually_exclusive_group()
-    sides.add_argument("--peer", metavar="PYTHON", help="interpreter of the environment that has pysplishsplash")
-    sides.add_argument("--no-peer", action="store_true", help="run ours alone")
+    sides.add_argument("--reference", "--peer", dest="peer", metavar="PYTHON",
+                       help="interpreter of the environment that has pysplishsplash")  # fmt: skip
+    sides.add_argument("--no-reference", "--no-peer", dest="no_peer", action="store_true", help="run ours alone")
     options = parser.parse_args(argv)
     for name in ("steps", "warm", "error", "rounds", "tries", "threads"):
         if getattr(options, name) <= 0:

@@ -270,8 +270,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of our samplings (0)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
     sides = parser.add_mutually_exclusive_group()
-    sides.add_argument("--peer", metavar="PYTHON", help="interpreter of the environment that has pysplishsplash")
-    sides.add_argument("--no-peer", action="store_true", help="run ours alone")
+    sides.add_argument("--reference", "--peer", dest="peer", metavar="PYTHON",
+                       help="interpreter of the environment that has pysplishsplash")  # fmt: skip
+    sides.add_argument("--no-reference", "--no-peer", dest="no_peer", action="store_true", help="run ours alone")
     options = parser.parse_args(argv)
     for name in ("rounds", "threads", "sdf"):
         if getattr(options, name) <= 0:

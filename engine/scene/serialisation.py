@@ -11,6 +11,7 @@ import numpy as np
 
 from pliant import render
 from pliant.core.options import Options
+from pliant.core.registry import load_plugins
 from pliant.errors import PliantError, SceneError
 from pliant.scene.scene import Scene
 
@@ -38,6 +39,7 @@ def functions(scene: Scene) -> list[str]:
 
 def rebuild(tree: dict[str, Any], arrays: Arrays) -> Scene:
     """The scene that was described."""
+    load_plugins()  # which may have made some of it
     scene = Scene(**{name: _live(value, arrays) for name, value in tree["settings"].items()})
     for entry in tree["bodies"]:
         values = {name: _live(entry[name], arrays) for name in BODY if name in entry}
