@@ -232,7 +232,6 @@ def test_a_scene_that_breaks_down_is_told_of_and_can_be_reset(scene):
     player, told = start(scene)
     first = positions(player, told)
     v = player.sim["water"].v
-    player.sim._given_speed = 0.0
     player.sim.world.particles.set("v", np.full((player.sim.particles, 3), np.nan))
     player.advance()
     assert "broke down" in told.errors[0] and not player.playing

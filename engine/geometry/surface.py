@@ -74,14 +74,14 @@ class Surface:
         return np.stack([self.vertices.min(axis=0), self.vertices.max(axis=0)])
 
     @cached_property
-    def _normals(self) -> Array:
+    def face_normals(self) -> Array:
         """(f, 3) area vectors: normal times area."""
         return area_vectors(self.vertices, self.faces)
 
     @cached_property
     def area(self) -> float:
         """Of all triangles [m^2]."""
-        return float(np.linalg.norm(self._normals, axis=1).sum())
+        return float(np.linalg.norm(self.face_normals, axis=1).sum())
 
     @cached_property
     def _frame(self) -> tuple[Array, float]:
@@ -133,7 +133,7 @@ class Surface:
         """Enclosed volume [m^3]: signed (divergence theorem) if closed with w = 0 all around, otherwise counted."""
         if self.closed and self._shares[0] < OVERLAP:
             middles = self.vertices[self.faces].mean(axis=1) - self._frame[0]
-            return float(np.einsum("ij,ij->", middles, self._normals) / 3.0)
+            return float(np.einsum("ij,ij->", middles, self.face_normals) / 3.0)
         return count_volume(self.inside, self.bounds)
 
     @cached_property
@@ -183,7 +183,7 @@ class Surface:
         count = np.bincount(inverse)
         start = np.cumsum(count) - count
         faces = order[start[:, None] + np.minimum(count - 1, [[0], [1]]).T] // 3
-        unit = self._normals / np.maximum(np.linalg.norm(self._normals, axis=1), 1e-300)[:, None]
+        unit = self.face_normals / np.maximum(np.linalg.norm(self.face_normals, axis=1), 1e-300)[:, None]
         cosine = np.einsum("ij,ij->i", unit[faces[:, 0]], unit[faces[:, 1]])
         return faces, np.where((count != 2) | (net != 0), -1.0, cosine), unit[faces].sum(axis=1)
 

@@ -148,7 +148,7 @@ def _on_edges(surface: Surface, sharp: Integers, blunt: Array, n: int, rng: np.r
 
 
 def _on_faces(surface: Surface, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    normals = surface._normals
+    normals = surface.face_normals
     face = _strata(np.linalg.norm(normals, axis=1), n, rng)
     a, b, c = np.moveaxis(surface.vertices[surface.faces[face]], 1, 0)
     s, t = np.sqrt(rng.random((n, 1))), rng.random((n, 1))  # uniform on a triangle (Osada et al. 2002)

@@ -99,7 +99,7 @@ def rng_state() -> dict[str, Any]:
     return {"python": [kind, list(state), gauss], "numpy": plain(numpy)}
 
 
-def restore_dice(saved: dict[str, Any]) -> None:
+def restore_rng(saved: dict[str, Any]) -> None:
     """Goes on with the random numbers from there."""
     kind, state, gauss = saved["python"]
     random.setstate((kind, tuple(state), gauss))

@@ -23,7 +23,7 @@ from pliant.run.export import export_usd
 from pliant.run.folder import KEPT, RunFolder, cloud_names
 from pliant.run.frames import MESH_FORMATS, PARTICLE_FORMATS, SERIES, Frame, Series, frame_file, write_frame
 from pliant.run.pictures import draw_run, film
-from pliant.run.plan import Plan, first_record, frame_record, restore_dice, rng_state
+from pliant.run.plan import Plan, first_record, frame_record, restore_rng, rng_state
 from pliant.run.progress import Teller, Wish, interruptible, stage_table
 from pliant.run.writer import Writer
 from pliant.scene.serialisation import describe
@@ -129,7 +129,7 @@ class Run:
         self._announce(sum(counts.values()))
         self.folder.write_record(self.record)
         if saved is not None:
-            restore_dice(saved.state["more"]["rng_state"])  # last: motions may draw while the simulation is made
+            restore_rng(saved.state["more"]["rng_state"])  # last: motions may draw while the simulation is made
         return False
 
     def _lacks(self) -> bool:
