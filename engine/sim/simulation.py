@@ -10,32 +10,26 @@ from typing import Any
 
 import numpy as np
 
-from pliant.boundary.volume_map import wall_profile
-from pliant.boundary.walls import FIELDS as WALL_FIELDS
-from pliant.boundary.walls import Wall, Walls
+from pliant.boundary.walls import Wall
 from pliant.core import backend
 from pliant.core.cache import cache_folder
 from pliant.core.console import console, say
-from pliant.core.neighbors import Neighbors
-from pliant.core.particles import Particles
 from pliant.core.reduce import Extent
 from pliant.core.registry import load_plugins
 from pliant.core.smoothing import smoothing
 from pliant.core.store import Store
-from pliant.core.world import BodyGroup, BodySamples, World
 from pliant.errors import PliantError, SimulationError, unknown_name
 from pliant.render.vulkan import describe_gpu
 from pliant.run.frames import Canvas, Frame
 from pliant.scene import assembly, changes
 from pliant.scene.scene import Body, Scene
-from pliant.sim import checkpoint
+from pliant.sim import building, checkpoint
 from pliant.sim.checkpoint import Checkpoint
 from pliant.sim.stats import Stats
 from pliant.sim.views import BodyView, StoreView, WallView
 from pliant.solvers.elasticity.base import Elasticity
 from pliant.solvers.interaction.grab import take
 from pliant.solvers.interaction.grip import Grip
-from pliant.solvers.prescribed import Prescribed
 from pliant.solvers.pressure.base import PressureSolver
 from pliant.solvers.stage import SolveResult, Stage, wanted_stages
 from pliant.solvers.step import Step
@@ -79,15 +73,12 @@ class Simulation:
         materials = [body.material for body in scene.bodies]
         self.samples = [dataclasses.replace(s, material=m) for s, m in zip(self.samples, materials, strict=True)]
         kinds = wanted_stages(materials, settings)
-        self.world = self._make_world(walls, kinds, cache)
-        for kind in Store.kinds:
-            if not kind.built_in and kind.wanted(materials, settings):
-                self.world.stores[kind.name] = kind.build(self.world, self.samples)
+        self.world = building.make_world(scene, self.samples, walls, kinds, cache)
         if saved is None:
-            self._fill(kinds)
+            building.fill_world(self.world, scene, self.samples, kinds)
         else:
             checkpoint.restore(saved, self)
-        self.prescribed = Prescribed(self.world, self._motions(), self._pivots())
+        self.prescribed = building.make_prescribed(self.world, scene, self.samples)
         self.pressure: PressureSolver = settings.pressure.solver(self.world)
         self._step = Step(self.world, self.pressure, [self.prescribed, *(kind(self.world, settings) for kind in kinds)])
         self._extent = Extent()
@@ -97,55 +88,6 @@ class Simulation:
         self.measure()
         if saved is not None:
             self._given_speed = given
-
-    def _make_world(self, walls: list[Wall], kinds: list[type[Stage]], cache: dict[str, list]) -> World:
-        scene, settings = self.scene, self.scene.settings
-        w, own = smoothing(settings.smoothing), [s for s in self.samples if s.material.has_particles]
-        materials = [s.material for s in own]
-        groups = [BodyGroup(s.name, s.shape, k, s.spacing, s.volume_each, s.colors) for k, s in enumerate(own)]
-        fields = [*WALL_FIELDS, *settings.pressure.fields(materials), *(f for kind in kinds for f in kind.fields)]
-        particles = Particles([group.name for group in groups], fields, sum(len(s.x) for s in own))
-        return World(
-            particles, Neighbors(particles, w, scene.spacing, tuple(settings.periodic)),
-            Walls(particles, walls, scene.spacing, wall_profile(w), [m.roughness for m in materials]),
-            scene.spacing, np.asarray(settings.gravity, dtype=float), materials, groups, cache=cache,
-        )  # fmt: skip
-
-    def _fill(self, kinds: list[type[Stage]]) -> None:
-        """The state at the start."""
-        world = self.world
-        for number, group in enumerate(world.bodies):
-            samples, body = self._samples(group.name), self.scene.body(group.name)
-            fixed = assembly.fixed_mask(body, samples.x)
-            self._add(number, samples.x, np.broadcast_to(samples.velocity, samples.x.shape), fixed)
-        for kind in kinds:
-            kind.fill(world, np.arange(world.particles.n, dtype=np.int32))
-        for store in world.stores.values():
-            if not store.built_in:
-                store.fill(self.samples)
-
-    def _add(self, number: int, x: np.ndarray, v: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-        """Appends particles of a body; returns their rows."""
-        group, n = self.world.bodies[number], len(x)
-        density = float(self.world.materials[group.material].density)
-        V = np.full(n, group.volume_each, np.float32)
-        return self.world.particles.add(number, {
-            "x": x, "v": v, "V": V, "m": V.astype(float) * density,  # as `changes.with_masses` has it, to the last bit
-            "inverse_density": np.where(fixed, 0.0, 1.0 / density), "material": np.full(n, group.material),
-        })  # fmt: skip
-
-    def _samples(self, name: str) -> BodySamples:
-        return next(samples for samples in self.samples if samples.name == name)
-
-    def _motions(self) -> list[Callable[[float], Any] | None]:
-        return [self.scene.body(group.name).motion for group in self.world.bodies]
-
-    def _pivots(self) -> np.ndarray:
-        """What bodies turn about unless they say otherwise: their middle at the start."""
-        pivots = [self.scene.body(group.name).pivot for group in self.world.bodies]
-        starts = [self._samples(group.name).x for group in self.world.bodies]
-        middles = [x.mean(axis=0) if len(x) else np.zeros(3) for x in starts]
-        return np.array([m if p is None else p for m, p in zip(middles, pivots, strict=True)], dtype=float)
 
     @property
     def volumes(self) -> dict[str, float]:
@@ -211,7 +153,7 @@ class Simulation:
 
     def add_particles(self, body: int, x: np.ndarray, v: np.ndarray) -> None:
         """Adds particles of a body, by its number, at places x (n, 3) [m] with velocities v (n, 3) [m/s]."""
-        rows = self._add(body, x, v, np.zeros(len(x), bool))
+        rows = building.add_particles(self.world, body, x, v)
         for stage in self.stages:
             stage.fill(self.world, rows)
         for store in self.world.stores.values():

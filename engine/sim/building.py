@@ -1,0 +1,77 @@
+"""From the samples of a scene to stores that solvers work on."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pliant.boundary.volume_map import wall_profile
+from pliant.boundary.walls import FIELDS as WALL_FIELDS
+from pliant.boundary.walls import Wall, Walls
+from pliant.core.neighbors import Neighbors
+from pliant.core.particles import Particles
+from pliant.core.smoothing import smoothing
+from pliant.core.store import Store
+from pliant.core.world import BodyGroup, BodySamples, World
+from pliant.scene import assembly
+from pliant.scene.scene import Scene
+from pliant.solvers.prescribed import Prescribed
+from pliant.solvers.stage import Stage
+
+
+def make_world(scene: Scene, samples: Sequence[BodySamples], walls: list[Wall], kinds: Sequence[type[Stage]],
+               cache: dict[str, list]) -> World:  # fmt: skip
+    """The stores of a scene, still empty, with room for the samples and the fields of these kinds of stages."""
+    settings, w = scene.settings, smoothing(scene.settings.smoothing)
+    own = [s for s in samples if s.material.has_particles]
+    materials = [s.material for s in own]
+    groups = [BodyGroup(s.name, s.shape, k, s.spacing, s.volume_each, s.colors) for k, s in enumerate(own)]
+    fields = [*WALL_FIELDS, *settings.pressure.fields(materials), *(f for kind in kinds for f in kind.fields)]
+    particles = Particles([group.name for group in groups], fields, sum(len(s.x) for s in own))
+    world = World(
+        particles, Neighbors(particles, w, scene.spacing, tuple(settings.periodic)),
+        Walls(particles, walls, scene.spacing, wall_profile(w), [m.roughness for m in materials]),
+        scene.spacing, np.asarray(settings.gravity, dtype=float), materials, groups, cache=cache,
+    )  # fmt: skip
+    for kind in Store.kinds:
+        if not kind.built_in and kind.wanted([s.material for s in samples], settings):
+            world.stores[kind.name] = kind.build(world, samples)
+    return world
+
+
+def fill_world(world: World, scene: Scene, samples: Sequence[BodySamples], kinds: Sequence[type[Stage]]) -> None:
+    """The state at the start."""
+    for number, group in enumerate(world.bodies):
+        own = _samples_of(samples, group)
+        fixed = assembly.fixed_mask(scene.body(group.name), own.x)
+        add_particles(world, number, own.x, np.broadcast_to(own.velocity, own.x.shape), fixed)
+    for kind in kinds:
+        kind.fill(world, np.arange(world.particles.n, dtype=np.int32))
+    for store in world.stores.values():
+        if not store.built_in:
+            store.fill(samples)
+
+
+def add_particles(world: World, number: int, x: np.ndarray, v: np.ndarray,
+                  fixed: np.ndarray | None = None) -> np.ndarray:  # fmt: skip
+    """Appends particles of a body, some of them `fixed`; returns their rows."""
+    group, n = world.bodies[number], len(x)
+    density = float(world.materials[group.material].density)
+    V = np.full(n, group.volume_each, np.float32)
+    return world.particles.add(number, {
+        "x": x, "v": v, "V": V, "m": V.astype(float) * density,  # as `changes.with_masses` has it, to the last bit
+        "inverse_density": np.where(np.zeros(n, bool) if fixed is None else fixed, 0.0, 1.0 / density),
+        "material": np.full(n, group.material),
+    })  # fmt: skip
+
+
+def make_prescribed(world: World, scene: Scene, samples: Sequence[BodySamples]) -> Prescribed:
+    """What moves fixed particles. Bodies turn about their middle at the start unless they say otherwise."""
+    bodies = [scene.body(group.name) for group in world.bodies]
+    starts = [_samples_of(samples, group).x for group in world.bodies]
+    middles = [x.mean(axis=0) if len(x) else np.zeros(3) for x in starts]
+    pivots = [m if body.pivot is None else body.pivot for m, body in zip(middles, bodies, strict=True)]
+    return Prescribed(world, [body.motion for body in bodies], np.array(pivots, dtype=float))
+
+
+def _samples_of(samples: Sequence[BodySamples], group: BodyGroup) -> BodySamples:
+    return next(one for one in samples if one.name == group.name)
