@@ -58,6 +58,7 @@ class Store:
     name: ClassVar[str]
     kinds: ClassVar[Registry] = Registry()
     built_in: ClassVar[bool] = False  # made by the simulation itself, not found by `wanted`
+    version: int = 0  # counts the changes from outside of the step
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -119,8 +120,8 @@ class Store:
 class ArrayStore(Store):
     """Arrays of `n` elements, one attribute for each field of the schema: `store.x`, `store.v`, ...
 
-    `body` is the number of the body an element belongs to, `bodies` has their names. `version` counts the changes from
-    outside of the step, `order_version` those of the order or number of elements.
+    `body` is the number of the body an element belongs to, `bodies` has their names. `order_version` counts the changes
+    of the order or number of elements.
     """
 
     fields: ClassVar[tuple[Field, ...]] = ()

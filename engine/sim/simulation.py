@@ -345,9 +345,9 @@ class Simulation:
 
     def _births(self) -> None:
         """Particles come and go before the state is what the step starts from."""
-        versions = [getattr(store, "version", 0) for store in self.world.stores.values()]
+        before = [store.version for store in self.stores.values()]
         self._step.births(self.dt)
-        if versions != [getattr(store, "version", 0) for store in self.world.stores.values()]:
+        if before != [store.version for store in self.stores.values()]:
             self._accept(math.inf)
 
     def _accept(self, limit: float) -> None:
