@@ -8,9 +8,9 @@ import pytest
 import pliant as pl
 from pliant.core.data import Cloud, Snapshot, TriMesh
 from pliant.errors import PliantError
-from pliant.render import BACKGROUNDS, CameraPath, Light, Look, Orbit
+from pliant.render import BACKGROUNDS, CameraPath, Light, Look, Orbit, fluid_surface
 from pliant.render.compose import settled
-from pliant.render.fluid_surface import NORMAL, convex_planes, reconstruct
+from pliant.render.fluid_surface import NORMAL, _with_images, convex_planes, inside_share, reconstruct
 from pliant.render.render_scene import CloudStyle, RenderScene, RenderWall
 
 UNITS = {"velocity": "m/s", "pressure": "Pa"}
@@ -200,6 +200,69 @@ def test_a_surface_ends_at_the_walls():
     mesh = reconstruct(Cloud(x, {}), 0.05, planes)
     assert (mesh.vertices > 0).all() and (mesh.vertices < size).all()
     assert volume(mesh) == pytest.approx(size.prod(), rel=0.02)
+
+
+def rings(radius, height, r=0.05):
+    """Particles that fill an upright cylinder about the origin, on circles."""
+    circles = [(rho, np.arange(n) * 2 * np.pi / n) for rho in np.arange(r, radius, 2 * r)
+               for n in [max(3, round(np.pi * rho / r))]]  # fmt: skip
+    flat = np.concatenate([np.stack([rho * np.cos(a), 0 * a, rho * np.sin(a)], 1) for rho, a in circles])
+    return np.concatenate([flat + (0, y, 0) for y in np.arange(r - height / 2, height / 2, 2 * r)])
+
+
+def shells(radius, r=0.05):
+    """Particles that fill a ball about the origin, on spirals around spheres."""
+    found = []
+    for rho in np.arange(r, radius, 2 * r):
+        k = np.arange(round(np.pi * rho**2 / r**2)) + 0.5
+        y, angle = 1 - 2 * k / len(k), np.pi * (1 + np.sqrt(5)) * k
+        found.append(rho * np.stack([np.sqrt(1 - y**2) * np.cos(angle), y, np.sqrt(1 - y**2) * np.sin(angle)], 1))
+    return np.concatenate(found)
+
+
+ROUND = {"cylinder": (pl.Cylinder(radius=0.5, height=1), rings(0.5, 1)), "sphere": (pl.Sphere(radius=0.6), shells(0.6))}
+
+
+@pytest.mark.parametrize("kind", ROUND)
+def test_a_surface_fills_a_round_container(kind):
+    """However many facets there are, a particle has few images, and the surface ends at the wall."""
+    pytest.importorskip("pysplashsurf")
+    shape, x = ROUND[kind]
+    planes = convex_planes(TriMesh(*shape.triangles()))
+    assert len(planes) > 60
+    images, origins = _with_images(np.float32(x), np.float32(planes), 0.05, np.ones(len(x), bool))
+    counts = np.bincount(origins)
+    assert len(images) == counts.sum() and set(counts) == ({1, 3, 9} if kind == "cylinder" else {1, 3})
+    mesh, bare = reconstruct(Cloud(x, {}), 0.05, planes), reconstruct(Cloud(x, {}), 0.05)
+    assert (mesh.vertices @ planes[:, :3].T - planes[:, 3]).max() < 0
+    full = volume(TriMesh(*shape.triangles()))
+    assert volume(mesh) == pytest.approx(full, rel=0.02) and volume(bare) < 0.96 * full
+
+
+def test_corners_are_filled_behind_each_of_their_walls():
+    """The particle in a corner has an image and another one behind it in each direction, and each of these again."""
+    x, size = block()
+    planes = np.float32(box_planes(size))
+    images, origins = _with_images(np.float32(x), planes, 0.05, np.ones(len(x), bool))
+    at_wall = np.isclose(x, 0.05) | np.isclose(x, size - 0.05)
+    np.testing.assert_array_equal(np.bincount(origins), 3 ** at_wall.sum(axis=1))
+    np.testing.assert_allclose(np.unique(images[origins == 0].round(3)), [-0.15, -0.05, 0.05], atol=1e-6)
+    dry, _ = _with_images(np.float32(x), planes, 0.05, np.zeros(len(x), bool))
+    assert len(dry) == len(x)
+
+
+def test_memory_stays_bounded(monkeypatch):
+    """Depths are computed for some particles at a time; the result is the same."""
+    x, size = block()
+    planes = np.float32(box_planes(size))
+    whole = _with_images(np.float32(x), planes, 0.05, np.ones(len(x), bool))
+    share = inside_share(x, planes)
+    monkeypatch.setattr(fluid_surface, "MOST_DEPTHS", 50)
+    parts = _with_images(np.float32(x), planes, 0.05, np.ones(len(x), bool))
+    np.testing.assert_array_equal(parts[0], whole[0])
+    assert inside_share(x, planes) == share == 1.0 and inside_share(x + size / 2, planes) == pytest.approx(1 / 8)
+    monkeypatch.setattr(fluid_surface, "MOST_PLANES", 5)
+    assert len(box_planes(size)) == 0
 
 
 def test_fields_are_interpolated():

@@ -1,6 +1,6 @@
 """The surface of a fluid from its particles, by splashsurf (Löschner, Böttcher, Jeske, Bender 2023)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags_array, identity
@@ -20,25 +20,29 @@ TOUCHING = 2.0  # in particle radii: a particle closer to a wall than this wets 
 COMPANY, NEAR = 8, 3.5  # if it has that many others within that many radii: a drop that flies past leaves no stain
 INSET = 0.06  # in particle radii between wall and surface, so that neither shows through the other
 DROP = 1.2  # in particle radii: size of a drop, which is kept that far from walls so that none is cut flat
+SIDES = 3  # walls that meet in a corner: a particle is mirrored at that many at most, so that it has 26 images at most
+SAME_SIDE = 0.75  # cosine between normals of planes above which they count as one wall: the facets of a round one
+CUTS = 8  # rounds of moving vertices onto walls; three settle a box, a few more the facets of round containers
+MOST_PLANES = 5000  # of a container: enough for round shapes; beyond (scans), a surface that bulges by a hair will do
+MOST_DEPTHS = 4_000_000  # depths below planes that are computed at a time, so that memory stays bounded
 NORMAL = "normal"  # the field of the mesh that holds its normals
 
 
 def reconstruct(cloud: Cloud, radius: float, walls: np.ndarray | None = None) -> TriMesh:
     """The surface of particles of that radius [m], with their fields at its vertices and its normals as `normal`.
 
-    `walls` (k, 4) are planes (n, o) of convex containers, n . x <= o inside. Particles that touch one are mirrored
-    behind it, so that the surface runs straight up to the wall instead of rounding off, and is then cut there. The
-    surface is the same every time, but splashsurf leaves the order of its vertices and their last digit to chance.
+    `walls` (k, 4) are planes (n, o) of convex containers, n . x <= o inside. Particles that touch some are mirrored
+    behind the nearest, so that the surface runs straight up to the wall instead of rounding off, and is then cut there.
+    The surface is the same every time, but splashsurf leaves the order of its vertices and their last digit to chance.
     """
     x, fields = _finite(cloud)
     if not len(x):
         empty = {name: values[:0] for name, values in fields.items()} | {NORMAL: np.zeros((0, 3), np.float32)}
         return TriMesh(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.int64), empty, dict(cloud.units))
-    planes = np.zeros((0, 4)) if walls is None else np.asarray(walls, float)
-    origins, lonely = np.arange(len(x)), _lonely(x, planes, radius)
+    planes = np.zeros((0, 4), np.float32) if walls is None else np.asarray(walls, np.float32)
+    lonely = _lonely(x, planes, radius)
     x[lonely], _ = _cut(x[lonely], np.zeros((int(lonely.sum()), 3)), planes, DROP * radius)
-    for plane in planes:  # one after the other, so that edges and corners are filled as well
-        x, origins = _mirrored(x, origins, plane, radius, lonely)
+    x, origins = _with_images(x, planes, radius, ~lonely)
     names = sorted(fields)
     mesh, columns = _splash(x, radius, [_columns(fields[name])[origins] for name in names])
     vertices, faces = np.array(mesh.mesh.vertices), np.array(mesh.mesh.triangles).astype(np.int64)
@@ -53,7 +57,7 @@ def reconstruct(cloud: Cloud, radius: float, walls: np.ndarray | None = None) ->
 
 
 def convex_planes(mesh: TriMesh, tolerance: float = 1e-4) -> np.ndarray:
-    """The planes (k, 4) that bound a closed convex mesh; none (0, 4) if it is not convex.
+    """The planes (k, 4) that bound a closed convex mesh; none (0, 4) if it is not convex, or has too many.
 
     `tolerance` is the share of its size within which planes count as one and vertices as inside.
     """
@@ -68,8 +72,9 @@ def convex_planes(mesh: TriMesh, tolerance: float = 1e-4) -> np.ndarray:
     rounded = np.round(planes / [1, 1, 1, size] / tolerance)
     _, first = np.unique(rounded, axis=0, return_index=True)
     planes = planes[np.sort(first)]
-    outside = (np.asarray(mesh.vertices, float) @ planes[:, :3].T - planes[:, 3]).max(initial=0.0)
-    return planes if outside <= 2 * tolerance * size else np.zeros((0, 4))
+    allowed = -2 * tolerance * size
+    fits = len(planes) <= MOST_PLANES and all((d >= allowed).all() for _, d in _depths(mesh.vertices, planes))
+    return planes if fits else np.zeros((0, 4))
 
 
 def moved_planes(planes: np.ndarray, pose: np.ndarray | None) -> np.ndarray:
@@ -92,27 +97,65 @@ def _columns(values: np.ndarray) -> np.ndarray:
     return values.reshape(len(values), -1)
 
 
+def _depths(x: np.ndarray, planes: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Parts of the points, and how deep each of them lies below each plane (m, k) [m]."""
+    rows = max(1, MOST_DEPTHS // max(1, len(planes)))
+    for first in range(0, len(x), rows):
+        part = slice(first, first + rows)
+        yield part, planes[:, 3] - x[part] @ planes[:, :3].T
+
+
+def inside_share(x: np.ndarray, planes: np.ndarray) -> float:
+    """The share of the points that lie on the inner side of all planes."""
+    return sum(int((depth >= 0).all(axis=1).sum()) for _, depth in _depths(x, planes)) / max(1, len(x))
+
+
 def _lonely(x: np.ndarray, planes: np.ndarray, radius: float) -> np.ndarray:
     """Which of the particles near the planes have too little company to wet them (n,)."""
     lonely = np.zeros(len(x), bool)
-    if len(planes):
-        normals, offsets = planes[:, :3].astype(np.float32), planes[:, 3].astype(np.float32)
-        near = np.nonzero((offsets - x @ normals.T < TOUCHING * radius).any(axis=1))[0]
-        lonely[near] = cKDTree(x).query_ball_point(x[near], NEAR * radius, return_length=True) <= COMPANY
+    for part, depth in _depths(x, planes) if len(planes) else ():
+        lonely[part] = (depth < TOUCHING * radius).any(axis=1)
+    near = np.nonzero(lonely)[0]
+    lonely[near] = cKDTree(x).query_ball_point(x[near], NEAR * radius, return_length=True) <= COMPANY
     return lonely
 
 
-def _mirrored(
-    x: np.ndarray, origins: np.ndarray, plane: np.ndarray, radius: float, lonely: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The particles and, for those that touch the plane, their mirror images and another layer behind these: smoothing
-    rounds the edges of what it is given, and only what lies beyond the wall may be rounded."""
-    normal, offset = plane[:3].astype(np.float32), np.float32(plane[3])
-    depth = offset - x @ normal
-    near = (depth > 0) & (depth < TOUCHING * radius) & ~lonely[origins]
-    images = x[near] + 2 * depth[near, None] * normal
-    twice = np.concatenate([images, images + np.float32(2 * radius) * normal])
-    return np.concatenate([x, twice]), np.concatenate([origins, origins[near], origins[near]])
+def _sides(x: np.ndarray, planes: np.ndarray, radius: float) -> np.ndarray:
+    """The planes that each particle touches (n, SIDES), the nearest first and one of each wall; -1 where there is none.
+
+    The facets of a round wall have nearly the same normals: of these, the nearest stands for the wall.
+    """
+    sides = np.full((len(x), SIDES), -1)
+    for part, depth in _depths(x, planes) if len(planes) else ():
+        depth[(depth <= 0) | (depth >= TOUCHING * radius)] = np.inf
+        for side in range(SIDES):
+            rows = np.nonzero(np.isfinite(depth).any(axis=1))[0]
+            nearest = depth[rows].argmin(axis=1)
+            sides[part.start + rows, side] = nearest
+            alike = planes[nearest, :3] @ planes[:, :3].T > SAME_SIDE
+            depth[rows] = np.where(alike, np.inf, depth[rows])
+    return sides
+
+
+def _with_images(x: np.ndarray, planes: np.ndarray, radius: float, wet: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The particles and the mirror images of the `wet` ones, and whose image each is.
+
+    What is mirrored at one wall is mirrored at the next one as well, so that edges and corners are filled. Behind each
+    image there is another layer: smoothing rounds the edges of what it is given, and only what lies beyond the wall may
+    be rounded.
+    """
+    sides, origins = _sides(x, planes, radius), np.arange(len(x))
+    for side in range(SIDES):
+        plane = sides[origins, side]
+        candidates = np.nonzero((plane >= 0) & wet[origins])[0]
+        normal, offset = planes[plane[candidates], :3], planes[plane[candidates], 3]
+        depth = offset - (x[candidates] * normal).sum(axis=1)
+        near = (depth > 0) & (depth < TOUCHING * radius)  # an image need not touch what its particle does
+        candidates, normal, depth = candidates[near], normal[near], depth[near]
+        images = x[candidates] + 2 * depth[:, None] * normal
+        x = np.concatenate([x, images, images + np.float32(2 * radius) * normal])
+        origins = np.concatenate([origins, origins[candidates], origins[candidates]])
+    return x, origins
 
 
 def _splash(x: np.ndarray, radius: float, columns: Sequence[np.ndarray]) -> tuple:
@@ -152,11 +195,17 @@ def _smoothed(values: np.ndarray, means: csr_matrix) -> np.ndarray:
 
 
 def _cut(vertices: np.ndarray, normals: np.ndarray, planes: np.ndarray, inset: float) -> tuple[np.ndarray, np.ndarray]:
-    """Moves what is beyond a plane onto it, where it faces the way the plane does."""
-    for _ in range(2 if len(planes) else 0):  # the second round settles what the first moved across another plane
-        for plane in planes.astype(vertices.dtype):
-            beyond = vertices @ plane[:3] - (plane[3] - inset)
-            over = beyond > 0
-            vertices[over] -= beyond[over, None] * plane[:3]
-            normals[over] = plane[:3]
+    """Moves what is beyond planes onto them, where it faces the way they do: onto the furthest one in each round."""
+    inner = planes - np.array([0, 0, 0, inset], planes.dtype)
+    moving = np.arange(len(vertices))
+    for _ in range(CUTS if len(planes) else 0):
+        over, behind = [moving[:0]], [moving[:0]]
+        for part, depth in _depths(vertices[moving], inner):
+            rows = np.nonzero((depth < 0).any(axis=1))[0]
+            over.append(moving[part][rows])
+            behind.append(depth[rows].argmin(axis=1))
+        moving, normal = np.concatenate(over), inner[np.concatenate(behind), :3]
+        beyond = (vertices[moving] * normal).sum(axis=1) - inner[np.concatenate(behind), 3]
+        vertices[moving] -= beyond[:, None] * normal
+        normals[moving] = normal
     return vertices, normals

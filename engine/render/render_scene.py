@@ -18,7 +18,7 @@ from pliant.core.data import CloudStyle, Snapshot, TriMesh
 from pliant.errors import PliantError
 from pliant.io.files import atomic_write
 from pliant.render.camera import Camera, CameraPath, Orbit, View
-from pliant.render.fluid_surface import convex_planes, moved_planes
+from pliant.render.fluid_surface import convex_planes, inside_share, moved_planes
 from pliant.render.look import Look
 from pliant.render.picture import Light, Picture
 from pliant.skin.skins import SkinSource, skinned
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 OPAQUE = (0.93, 0.55, 0.25)  # colour of obstacles
 WET = 0.95  # share of the particles that must be inside a container for their surface to be cut at its walls
-MOST_PLANES = 200  # of a container: beyond (spheres, scans), a surface that bulges by a hair is the lesser evil
 TYPICAL = 0.6  # share of the speed of a free fall through the scene that most of a scene stays below
 FORMAT, VERSION = "pliant stage", 1
 _VIEWS = {"Camera": Camera, "Orbit": Orbit}
@@ -118,9 +117,9 @@ class RenderScene:
         """The planes (k, 4) of the convex containers that particles at `x` are in, where these are now."""
         found = [np.zeros((0, 4))]
         for wall in self.walls:
-            if wall.container and 0 < len(wall.planes) <= MOST_PLANES:
+            if wall.container and len(wall.planes):
                 planes = moved_planes(wall.planes, poses.get(wall.name))
-                if len(x) and (x @ planes[:, :3].T <= planes[:, 3]).all(axis=1).mean() >= WET:
+                if inside_share(x, planes) >= WET:
                     found.append(planes)
         return np.concatenate(found)
 
