@@ -480,3 +480,23 @@ def test_old_names_are_understood_for_one_more_release():
     sim = scene.build()
     sim.step()
     assert sim.stats.neighbours == sim.stats.neighbors > 0
+
+
+# --- what a pressure solver can do ------------------------------------------------------------------
+
+
+class Plain(pl.DFSPH):
+    """A method that knows of neither sand nor solids."""
+
+    solves_friction = False
+    couples = False
+
+
+def test_what_a_pressure_solver_cannot_do_is_told_before_the_work():
+    scene = pl.Scene(particle_radius=D / 2, pressure=Plain())
+    scene.add(pl.Box(size=(0.2, 0.2, 0.2)), pl.Granular(), name="sand")
+    scene.add(pl.Box(size=(0.2, 0.2, 0.2), center=(1, 0, 0)), pl.Elastic(), name="cube")
+    assert scene.problems() == [
+        "Scene: Plain does not solve for friction, which sand needs; use pl.DFSPH() or pl.IISPH()",
+        "Scene: Plain cannot couple with elastic bodies; use pl.DFSPH() or pl.IISPH()",
+    ]

@@ -285,6 +285,9 @@ class Scene:
         found += self._picture_problems()
         if all(isinstance(body.material, Material) and not body.material.has_particles for body in self.bodies):
             found.append("the scene has no particles; add a body such as scene.add(pl.Box(...), pl.Fluid())")
+        if not found:
+            materials = [body.material for body in self.bodies]
+            found += [f"Scene: {sentence}" for sentence in self.settings.pressure.cannot(materials)]
         return found or self._wind_problems() + self._size_problems()
 
     def spacing_of(self, body: Body) -> float:

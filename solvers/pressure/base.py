@@ -1,7 +1,7 @@
 """What a pressure solver is to the rest of the engine."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import taichi as ti
 
@@ -12,7 +12,19 @@ from pliant.solvers.stage import SolveResult, Stage
 
 
 class PressureOptions(Options):
-    """Base of what `Scene(pressure=...)` takes: the settings of a method, and how to make its solver."""
+    """Base of what `Scene(pressure=...)` takes: settings of a method, what it can do, and how to make its solver."""
+
+    solves_friction: ClassVar[bool] = False  # finds the friction of sand together with the pressure
+    couples: ClassVar[bool] = False  # lets couplings have their say (`world.Coupling`), which elastic bodies need
+
+    def cannot(self, materials: Sequence[Any]) -> list[str]:
+        """What a scene of these materials asks of it that it cannot do, a sentence each."""
+        name, found = type(self).__name__, []
+        if not self.solves_friction and any(material.has_yield_stress for material in materials):
+            found.append(f"{name} does not solve for friction, which sand needs; use pl.DFSPH() or pl.IISPH()")
+        if not self.couples and any(material.elastic for material in materials):
+            found.append(f"{name} cannot couple with elastic bodies; use pl.DFSPH() or pl.IISPH()")
+        return found
 
     @staticmethod
     def fields(materials: Sequence[Any]) -> tuple[Field, ...]:
@@ -27,7 +39,7 @@ class PressureOptions(Options):
 class PressureSolver:
     """Base of the solvers. In each step `prepare`, `warm_start` and then all `solves` are called, in this order."""
 
-    solves_friction: bool = False  # whether friction, also that of walls, is found together with the pressure
+    solves_friction: bool = False  # whether this scene's friction, also that of walls, is found with the pressure
     world: World
 
     def prepare(self) -> None:

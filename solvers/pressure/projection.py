@@ -14,7 +14,7 @@ that pressure pushes apart, is below twice of it: otherwise pressure left over f
 there is sand, the mean strain that friction still has to remove must be below the tolerance as well.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import taichi as ti
@@ -38,6 +38,9 @@ LONELY = 1e-2  # particles with a diagonal below this share of a full neighbourh
 
 class ProjectionOptions(PressureOptions):
     """Settings of every incompressible solver."""
+
+    solves_friction: ClassVar[bool] = True
+    couples: ClassVar[bool] = True
 
     max_density_error: float = positive(1e-3, "mean density error at which the iteration ends", "1", high=0.1,
                                         source="Bender and Koschier 2017 use 0.01 % to 0.1 %")  # fmt: skip
