@@ -3,11 +3,13 @@
 import os
 import shutil
 import signal
+import time
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from pliant.core import watchdog
 from pliant.core.data import Cloud, Snapshot, TriMesh
 from pliant.errors import PliantError
 from pliant.io.png import write_png
@@ -92,6 +94,53 @@ def test_a_painter_draws_beside_and_survives_its_process(stage, snapshots, tmp_p
     with pytest.raises(PliantError, match="frame 2: cannot write"):
         one.draw(snapshots[2])
     one.close()
+
+
+def test_a_picture_that_takes_too_long_is_given_up(stage, snapshots, tmp_path, monkeypatch):
+    monkeypatch.setattr(draw_process, "PICTURE_SECONDS", 0.01)
+    monkeypatch.setattr(film, "available", lambda: None)  # it never gets as far as Vulkan
+    with pytest.raises(draw_process.RunawayError, match=r"the picture of frame 1000 took more than 0.01 s; a smaller size"):
+        draw_frames(stage, time.sleep, [1000], tmp_path, size=SIZE, workers=1)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_picture_that_takes_too_much_memory_is_given_up(stage, snapshots, tmp_path, monkeypatch):
+    monkeypatch.setattr(watchdog, "LEAST_MEMORY", 2**20)
+    monkeypatch.setattr(watchdog, "MEMORY_SHARE", 0.0)
+    monkeypatch.setattr(film, "available", lambda: None)
+    if not watchdog.resident_memory(os.getpid()):
+        pytest.skip("the system does not tell how much memory a process takes")
+    with pytest.raises(draw_process.RunawayError, match=r"the picture of frame 1000 took more than 0.00098 GiB of memory"):
+        draw_frames(stage, time.sleep, [1000], tmp_path, size=SIZE, workers=1)
+
+
+def test_other_pictures_are_drawn_after_a_failure(stage, snapshots, tmp_path, drawable):
+    told = {}
+    draw_frames(stage, snapshots.__getitem__, [7, 0, 1], tmp_path, Look(supersample=1), (64, 48), 1,
+                failed=lambda k, error: told.update({k: str(error)}))  # fmt: skip
+    assert sorted(os.listdir(tmp_path)) == ["frame_0000.png", "frame_0001.png"]
+    assert told == {7: "frame 7: IndexError: list index out of range"}
+
+
+def test_a_painter_goes_on_after_a_picture_that_ran_away(stage, snapshots, tmp_path, drawable, monkeypatch):
+    one = draw_process.Painter(stage, tmp_path, Look(supersample=1), (64, 48))
+    with monkeypatch.context() as patch, pytest.raises(draw_process.RunawayError, match="the picture of frame 0 took more"):
+        patch.setattr(draw_process, "PICTURE_SECONDS", 0.0)
+        one.draw(snapshots[0])
+    assert one.draw(snapshots[1])
+    one.hurry(0.0)
+    assert not one.draw(snapshots[2]), "nobody waits for it any more"
+    one.close()
+    assert os.listdir(tmp_path) == ["frame_0001.png"]
+
+
+def test_limits_of_memory(monkeypatch):
+    monkeypatch.setattr(watchdog, "available_memory", lambda: (2**36, 2**34))
+    assert watchdog.memory_limit(1) == 2**33 and watchdog.memory_limit(4) == 2**31
+    assert watchdog.memory_limit(10**6) == watchdog.LEAST_MEMORY
+    monkeypatch.setattr(watchdog, "available_memory", lambda: None)
+    assert watchdog.memory_limit(1) == np.inf
+    assert watchdog.resident_memory(2**22 + 1) == 0, "there is no such process"
 
 
 @pytest.mark.parametrize("wrong", [{"workers": 0}, {"size": (0, 9)}, {"size": (99999, 9)}, {"look": Look(shadow=7)}])

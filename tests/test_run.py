@@ -20,6 +20,7 @@ import pliant as pl
 from pliant.commands import cli
 from pliant.io import read_cloud, read_pvd, read_usd
 from pliant.run import run as running
+from pliant.run.draw_process import picture_file
 from pliant.run.folder import RunFolder
 from pliant.run.writer import Writer
 
@@ -586,6 +587,66 @@ def test_a_disk_that_fills_up_stops_the_run_cleanly(call, monkeypatch, small_dis
     subprocess.run(["mount", "-o", "remount,size=50m", str(small_disk)], check=True)
     call("run", "my.py", "--resume", "--out", small_disk / "run")
     assert_same(small_disk / "run", uninterrupted)
+
+
+# --- pictures that cannot be drawn ------------------------------------------------------------------
+
+
+@pytest.fixture
+def painters(monkeypatch):
+    """Runs draw empty pictures, except of the frames in this set."""
+    wrong: set[int] = set()
+
+    class Fake:
+        def __init__(self, stage, folder, look, size):
+            self.folder = folder
+
+        def draw(self, snapshot):
+            if snapshot.index in wrong:
+                raise pl.PliantError(f"the picture of frame {snapshot.index} took more than 300 s.")
+            picture_file(self.folder, snapshot.index).touch()
+            return True
+
+        def close(self):
+            pass
+
+    def draw_run(folder, indices, path, look, size, failed):
+        for k in indices:
+            if k in wrong:
+                failed(k, pl.PliantError(f"the picture of frame {k} took more than 300 s."))
+            else:
+                picture_file(path, k).touch()
+
+    monkeypatch.setattr(running, "available", lambda: None)
+    monkeypatch.setattr(running, "Painter", Fake)
+    monkeypatch.setattr(running, "draw_run", draw_run)
+    return wrong
+
+
+def pictures():
+    return [int(path.stem[-4:]) for path in sorted(Path("out/my/frames").glob("frame_*.png"))]
+
+
+def test_a_picture_that_fails_costs_nothing_else(call, painters):
+    painters |= {1, 3}
+    text = call("run", "my.py", "--format", "npz,png", "--seconds", "0.15", status=1)
+    assert "A picture is missing: the picture of frame 1 took more than 300 s." in text
+    assert "missing:  2 of the pictures (frames 1, 3)" in text and "Finished" in text
+    assert pictures() == [0, 2, 4] and record("out/my")["missing_pictures"] == [1, 3]
+    assert record("out/my")["status"] == "finished" and len(record("out/my")["frames"]) == 5
+    assert last_state("out/my").state["time"] == pytest.approx(4 / 30)
+    painters.clear()
+    assert "missing:" not in call("run", "my.py", "--resume")
+    assert pictures() == [0, 1, 2, 3, 4] and record("out/my")["missing_pictures"] == []
+    assert "finished already" in call("run", "my.py", "--resume")
+
+
+def test_after_some_failures_no_more_pictures_are_tried(call, painters):
+    painters |= {1, 2, 3}
+    text = call("run", "my.py", "--format", "npz,png", "--seconds", "0.2", status=1)
+    assert text.count("A picture is missing") == 2 and text.count("No more pictures are drawn") == 1
+    assert pictures() == [0] and record("out/my")["missing_pictures"] == [1, 2, 3, 4, 5, 6]
+    assert len(record("out/my")["frames"]) == 7 and len(record("out/my")["notes"]) == 3
 
 
 # --- the writer -------------------------------------------------------------------------------------

@@ -158,14 +158,22 @@ def is_reference(library: str) -> bool:
     return Path(library).name.startswith("libblas") and not re.search("openblas|blis|atlas|mkl|flexi", library)
 
 
-def memory() -> Check:
+def available_memory() -> tuple[int, int] | None:
+    """The memory that this process may use, and how much of it is free [bytes]; None where the system does not tell."""
     try:
         text = Path("/proc/meminfo").read_text()
         total, free = (1024 * int(re.findall(rf"{key}:\s+(\d+)", text)[0]) for key in ("MemTotal", "MemAvailable"))
     except (OSError, IndexError):  # not Linux
-        return Check("Memory", "ok", "size unknown")
+        return None
     limit, left = _container_memory()
-    total, free = min(total, limit), min(free, left)
+    return min(total, limit), min(free, left)
+
+
+def memory() -> Check:
+    known = available_memory()
+    if known is None:
+        return Check("Memory", "ok", "size unknown")
+    total, free = known
     advice = "close other programs, or simulate fewer particles" if free < LEAST_MEMORY else ""
     return Check("Memory", "warning" if advice else "ok", f"{_gib(free)} of {_gib(total)} available", advice)
 

@@ -15,7 +15,6 @@ from pliant.render.compose import settled
 from pliant.render.look import Look
 from pliant.render.render_scene import RenderScene
 from pliant.render.vulkan import available
-from pliant.run import draw_process
 from pliant.run.draw_process import Job, Loader, Worker, cores, picture_file
 
 RANGE_FRAMES = 8  # snapshots that are looked at to find the colours' range
@@ -33,13 +32,15 @@ def draw_frames(
     workers: int | None = None,
     keep: bool = False,
     progress: Callable[[int, int], Any] | None = None,
+    failed: Callable[[int, PliantError], Any] | None = None,
 ) -> list[Path]:
     """Draws the frames `indices` into `folder` as frame_0000.png and so on, and returns the files in that order.
 
     `snapshots(k)` loads frame k. It is sent to the workers, so it must be picklable: a method of a small object of an
     importable class that opens its files by name will do. `size` is width and height [pixels]; `workers` the number of
     processes, None for as many as pay off here; `keep` leaves pictures that are there as they are; `progress(done,
-    total)` is called after each picture. Whatever goes wrong in a worker is raised here as one sentence.
+    total)` is called after each picture. Whatever goes wrong in a worker is raised here as one sentence, unless
+    `failed(k, error)` is given: it is told why there is no picture of frame k, and the others are drawn.
     """
     look, indices, folder = look or stage.look or Look(), list(indices), Path(folder).absolute()
     _check(look, size, workers)
@@ -49,7 +50,7 @@ def draw_frames(
     if not total:
         return files
     count = min(workers or _worth_while(), total)
-    job = Job(stage, snapshots, folder, settle(stage, snapshots, indices, look), size, max(1, cores() // count))
+    job = Job(stage, snapshots, folder, settle(stage, snapshots, indices, look), size, max(1, cores() // count), count)
     crew: list[Worker] = []
     try:
         crew += [Worker(job) for _ in range(count)]
@@ -57,11 +58,11 @@ def draw_frames(
             worker.ask(todo.popleft() if todo else None)
         while any(worker.busy for worker in crew):
             for worker in _answering(crew):
-                worker.answer()
+                _take(worker, failed)
                 done += 1
                 if progress is not None:
                     progress(done, total)
-                if worker.drawn >= draw_process.FRAMES_PER_WORKER and todo:
+                if worker.spent and todo:
                     worker.ask(None)
                     worker.finish()
                     crew[crew.index(worker)] = worker = Worker(job)
@@ -72,6 +73,16 @@ def draw_frames(
         for worker in crew:
             worker.stop()
     return files
+
+
+def _take(worker: Worker, failed: Callable[[int, PliantError], Any] | None) -> None:
+    """Takes a worker's answer, and passes on what went wrong."""
+    try:
+        worker.answer()
+    except PliantError as error:
+        if failed is None or worker.frame is None:
+            raise
+        failed(worker.frame, error)
 
 
 def settle(stage: RenderScene, snapshots: Loader, indices: Sequence[int], look: Look) -> Look:

@@ -27,10 +27,12 @@ def draw_run(
     camera: Any = SCENES_OWN,
     workers: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
+    failed: Callable[[int, PliantError], Any] | None = None,
 ) -> list[Path]:
     """Draws these frames of a run into a folder, several at a time; returns the pictures in their order.
 
-    `look` holds what differs from the scene's own look, `camera` is another than the scene's, or None to frame it.
+    `look` holds what differs from the scene's own look, `camera` is another than the scene's, or None to frame it;
+    `failed(k, error)`, if given, is told of each picture that could not be drawn.
     """
     stage = run.stage()
     changed = Look(**((stage.look or Look()).values() | (look or {})))
@@ -40,7 +42,8 @@ def draw_run(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise PliantError(f"cannot write into {folder}: {error.strerror or error}") from error
-    return draw_frames(stage, Frames(run.path), indices, folder, changed, size, workers, progress=progress)
+    return draw_frames(stage, Frames(run.path), indices, folder, changed, size, workers,
+                       progress=progress, failed=failed)  # fmt: skip
 
 
 @dataclasses.dataclass

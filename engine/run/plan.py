@@ -68,8 +68,8 @@ def first_record(plan: Plan) -> dict[str, Any]:
         "formats": list(plan.formats), "size": list(plan.size), "look": plan.look, "video": plan.video,
         "backend": plan.backend,
         "command": plan.command, "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "versions": versions,
-        "platform": platform.platform(), "particles": {}, "walls": [], "notes": [], "status": "running",
-        "error": None, "frames": [],
+        "platform": platform.platform(), "particles": {}, "walls": [], "notes": [], "missing_pictures": [],
+        "status": "running", "error": None, "frames": [],
     }  # fmt: skip
 
 

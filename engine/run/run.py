@@ -18,7 +18,7 @@ from pliant.errors import PliantError, SimulationError
 from pliant.io.usd_types import missing_usd
 from pliant.render import Look, available
 from pliant.render.render_scene import RenderScene
-from pliant.run.draw_process import Painter
+from pliant.run.draw_process import Painter, picture_file
 from pliant.run.export import export_usd
 from pliant.run.folder import KEPT, RunFolder, cloud_names
 from pliant.run.frames import MESH_FORMATS, PARTICLE_FORMATS, SERIES, Frame, Series, frame_file, write_frame
@@ -34,6 +34,8 @@ from pliant.sim.simulation import Simulation
 RECORD_SECONDS = 2.0  # run.json is written anew no more often than this, but before each checkpoint
 BYTES = {"vtu": 57, "npz": 40, "ply": 40, "bgeo": 44, "usd": 44}  # of a particle in a frame, with the usual fields
 BYTES_PER_PIXEL = 1  # of a picture
+FEW = 10  # frames that are named one by one
+MOST_FAILURES = 3  # pictures in a row that may fail before no more are drawn
 DONE = ("finished", "ended by the scene")
 ENDS = {"finished": "Finished", "interrupted": "Interrupted", "failed": "Stopped",
         "ended by the scene": "Ended by the scene's on_step"}  # fmt: skip
@@ -60,6 +62,7 @@ class Run:
         self.stage: RenderScene
         self.writer: Writer
         self.painter: Painter | None = None
+        self.failures = 0  # pictures in a row that could not be drawn
         self.late = False  # pictures wait for the end, because the range of their colours is found from all frames
         self._begun = time.perf_counter()
         self._last_record = self._last_checkpoint = 0.0  # when they were handed in last [s]
@@ -133,10 +136,15 @@ class Run:
         return False
 
     def _lacks(self) -> bool:
-        """Whether a file is missing that is made of all frames together."""
+        """Whether a picture is missing, or a file that is made of all frames together."""
         wanted = [self.usd_file] * ("usd" in self.formats)
         wanted += [self.folder.video] * (self.plan.video and "png" in self.formats)
-        return not all(path.exists() for path in wanted)
+        return not all(path.exists() for path in wanted) or bool(self._undrawn())
+
+    def _undrawn(self) -> list[int]:
+        """The frames that lack their pictures."""
+        wanted = range(self.last + 1) if "png" in self.formats else ()
+        return [k for k in wanted if not picture_file(self.folder.frames, k).exists()]
 
     @property
     def usd_file(self) -> Path:
@@ -316,15 +324,31 @@ class Run:
 
     def _draw(self, snapshot: Snapshot) -> None:
         """Draws a frame, in the writer's thread. No run ends for want of a picture: its files can be drawn later."""
-        if self.painter is None:
+        painter = self.painter
+        if painter is None:
             return
         try:
-            self.painter.draw(snapshot)
+            painter.draw(snapshot)
+            self.failures = 0
         except PliantError as error:
-            self.painter = None
-            sentence = f"No more pictures are drawn: {error}"
-            self.record["notes"].append(sentence)
-            self.tell.say(sentence)
+            try:
+                self._skip_picture(snapshot.index, error)
+            except PliantError as enough:
+                self.painter = None
+                painter.close()
+                self._note(f"No more pictures are drawn: {enough}")
+
+    def _skip_picture(self, frame: int, error: PliantError) -> None:
+        """Goes on without a picture; raises the error if too many have failed."""
+        self.record["missing_pictures"].append(frame)
+        self.failures += 1
+        if self.failures >= MOST_FAILURES:
+            raise error
+        self._note(f"A picture is missing: {error}")
+
+    def _note(self, sentence: str) -> None:
+        self.record["notes"].append(sentence)
+        self.tell.say(sentence)
 
     def _keep_record(self) -> None:
         self._last_record = time.perf_counter()
@@ -345,19 +369,26 @@ class Run:
     def _finish_files(self) -> None:
         """What is made of all frames together."""
         folder, indices, start = self.folder, range(self.last + 1), time.perf_counter()
-        pictures = [folder.frames / frame_file("frame", k, "png") for k in indices]
         if "usd" in self.formats:
             with self._excused("USD file", self.usd_file) as path:
                 export_usd(folder, self.record, path)
-        undrawn = [k for k in indices if self.late or not pictures[k].exists()] if "png" in self.formats else []
-        if undrawn:
+        todo = [k for k in self._todo() if k not in self.record["missing_pictures"]]  # these would fail again
+        if todo and self.failures < MOST_FAILURES:
+            self.failures = 0
             with self._excused("pictures", folder.frames) as path:
-                draw_run(folder, undrawn, path, None, self.plan.size)
+                draw_run(folder, todo, path, None, self.plan.size, failed=self._skip_picture)
+        self.record["missing_pictures"] = self._undrawn()
+        self.status = 1 if self.record["missing_pictures"] else self.status
+        pictures = [picture for k in indices if (picture := picture_file(folder.frames, k)).exists()]
         if self.plan.video and "png" in self.formats:
             with self._excused("video", folder.video) as path:
                 film(path, pictures, self.record)
         if self.made:
             self._spend("whole-run files", time.perf_counter() - start)
+
+    def _todo(self) -> list[int]:
+        """The frames to be drawn at the end."""
+        return list(range(self.last + 1)) if self.late else self._undrawn()
 
     @contextlib.contextmanager
     def _excused(self, what: str, path: Path) -> Iterator[Path]:
@@ -366,9 +397,7 @@ class Run:
             yield path
             self.made[what] = path
         except PliantError as error:
-            sentence = f"No {what} could be made: {error}"
-            self.record["notes"].append(sentence)
-            self.tell.say(sentence)
+            self._note(f"No {what} could be made: {error}")
             self.status = 1
 
     def _end(self, wall: float) -> None:
@@ -394,12 +423,16 @@ class Run:
                f"frames are in {folder.frames}")  # fmt: skip
         if frames and "vtu" in self.formats:
             yield f"  ParaView: {folder.frames / SERIES}"
-        if frames and "png" in self.formats:
+        missing = self.record["missing_pictures"]
+        if len(frames) > len(missing) and "png" in self.formats:
             last = f" to {frame_file('frame', len(frames) - 1, 'png')}" if len(frames) > 1 else ""
             yield f"  pictures: {folder.frames / frame_file('frame', 0, 'png')}{last}"
+        if missing:
+            which = ", ".join(map(str, missing[:FEW])) + (", ..." if len(missing) > FEW else "")
+            yield f"  missing:  {len(missing)} of the pictures (frames {which})"
         for what in ("video", "USD file"):
             if what in self.made:
                 yield f"  {what.split()[0] + ':':<9} {self.made[what]}"
         yield f"  numbers:  {folder.record_file}"
-        if status in ("interrupted", "failed"):
+        if status in ("interrupted", "failed") or missing:
             yield f"  go on:    pliant run --resume --out {shlex.quote(str(folder.path))}"
