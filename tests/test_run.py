@@ -19,7 +19,9 @@ from typer.testing import CliRunner
 import pliant as pl
 from pliant.commands import cli
 from pliant.io import read_cloud, read_pvd, read_usd
+from pliant.run import draw_process as painter
 from pliant.run import run as running
+from pliant.run import writer
 from pliant.run.draw_process import picture_file
 from pliant.run.folder import RunFolder
 from pliant.run.writer import Writer
@@ -647,6 +649,99 @@ def test_after_some_failures_no_more_pictures_are_tried(call, painters):
     assert text.count("A picture is missing") == 2 and text.count("No more pictures are drawn") == 1
     assert pictures() == [0] and record("out/my")["missing_pictures"] == [1, 2, 3, 4, 5, 6]
     assert len(record("out/my")["frames"]) == 7 and len(record("out/my")["notes"]) == 3
+
+
+@pytest.fixture
+def stuck(monkeypatch):
+    """Drawing processes hang from their start; gives those that were started, and an event for the first question."""
+    processes, asked = [], threading.Event()
+    start, ask = painter.Worker.__post_init__, painter.Worker.ask
+
+    def start_and_stop(worker):
+        start(worker)
+        processes.append(worker.process)
+        os.kill(worker.process.pid, signal.SIGSTOP)
+
+    def ask_and_tell(worker, item):
+        asked.set()
+        ask(worker, item)
+
+    monkeypatch.setattr(running, "available", lambda: None)  # none gets as far as a graphics driver
+    monkeypatch.setattr(painter.Worker, "__post_init__", start_and_stop)
+    monkeypatch.setattr(painter.Worker, "ask", ask_and_tell)
+    yield processes, asked
+    for process in processes:
+        process.kill()
+
+
+def send_when(happened, number=signal.SIGTERM):
+    """Sends a signal to this process once something has happened, which returns True."""
+
+    def wait_and_send():
+        if happened():
+            os.kill(os.getpid(), number)
+
+    threading.Thread(target=wait_and_send, daemon=True).start()
+
+
+def assert_ended_well(processes):
+    """The run can be resumed from its last frame, and no process is left."""
+    run = RunFolder("out/my")
+    assert run.record()["status"] == "interrupted" and run.latest()[0] == len(run.record()["frames"]) - 1
+    for entry in run.record()["frames"]:
+        run.snapshot(entry["frame"])
+    assert processes and not any(process.is_alive() for process in processes)
+    assert not list(run.path.rglob("*.part"))
+
+
+def test_a_stuck_drawing_process_does_not_keep_a_run_from_ending(call, stuck, monkeypatch):
+    processes, asked = stuck
+    monkeypatch.setattr(running, "PATIENCE", 0.1)
+    send_when(lambda: asked.wait(60))
+    text = call("run", "my.py", "--format", "npz,png", status=143)
+    assert "Ending after this step" in text and "--resume" in text
+    assert len(processes) == 1, "none is started again"
+    assert_ended_well(processes)
+
+
+def test_a_second_signal_does_not_wait_for_pictures(call, stuck, monkeypatch):
+    processes, asked = stuck
+    monkeypatch.setattr(running, "PATIENCE", 1e6)
+    log, patience = Path("out/my/log.txt").absolute(), time.monotonic() + 60
+
+    def ending():
+        while "Ending after this step" not in log.read_text() and time.monotonic() < patience:
+            time.sleep(0.01)
+        return time.monotonic() < patience
+
+    send_when(lambda: asked.wait(60))
+    send_when(lambda: asked.wait(60) and ending())
+    call("run", "my.py", "--format", "npz,png", status=143)
+    assert_ended_well(processes)
+
+
+def test_a_signal_while_the_last_pictures_are_drawn(call, stuck, monkeypatch):
+    """All frames are there, but not their pictures: the run is not finished, and resuming draws them."""
+    processes, asked = stuck
+    monkeypatch.setattr(running, "PATIENCE", 0.1)
+    monkeypatch.setattr(writer, "WAITING", 100)  # so that nothing waits before the end
+    finish, finishing = Writer.finish, threading.Event()
+
+    def finish_and_tell(one):
+        finishing.set()
+        finish(one)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "finish", finish_and_tell)
+        send_when(lambda: asked.wait(60) and finishing.wait(60))
+        call("run", "my.py", "--format", "npz,png", "--seconds", "0.03", status=143)
+    assert len(record("out/my")["frames"]) == 2
+    assert_ended_well(processes)
+    drawn = []
+    monkeypatch.setattr(painter, "ENDING_SECONDS", 0.1)
+    monkeypatch.setattr(running, "draw_run", lambda folder, indices, *_, **__: drawn.extend(indices))
+    call("run", "my.py", "--resume", status=1)
+    assert drawn == [0, 1] and record("out/my")["missing_pictures"] == [0, 1]
 
 
 # --- the writer -------------------------------------------------------------------------------------

@@ -80,9 +80,9 @@ def reporting(quiet: bool = False) -> Iterator[None]:
     except PliantError as error:
         _complain(_sentence(str(error)))
         raise typer.Exit(1 if isinstance(error, SimulationError) else 2) from None
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
         _complain("interrupted.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(getattr(interruption, "status", 130)) from None
     finally:
         console.quiet = before
 

@@ -173,7 +173,7 @@ class Painter:
     def close(self) -> None:
         """Ends the process."""
         worker, self._worker = self._worker, None
-        if worker is not None and worker.busy:
+        if worker is not None and (worker.busy or self._latest < math.inf):
             worker.stop()
         elif worker is not None:
             worker.ask(None)

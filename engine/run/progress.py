@@ -5,7 +5,7 @@ import dataclasses
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -144,14 +144,16 @@ class Wish:
 
 
 @contextlib.contextmanager
-def interruptible(tell: Teller) -> Iterator[Wish]:
-    """Ctrl-C, SIGTERM and a closed terminal ask for an end after the step under way; a second time they insist."""
+def interruptible(tell: Teller, hurry: Callable[[], None] = lambda: None) -> Iterator[Wish]:
+    """Ctrl-C, SIGTERM and a closed terminal ask for an end after the step under way, and call `hurry`; a second time
+    they insist."""
     wish = Wish()
 
     def ask(number: int, _: Any) -> None:
         if wish.status or wish.at_once:
             raise Interruption(128 + number)
         wish.status = 128 + number
+        hurry()
         tell.say("Ending after this step; press Ctrl-C again to end at once.")
 
     if threading.current_thread() is not threading.main_thread():  # signals reach the main thread only

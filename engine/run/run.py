@@ -35,6 +35,7 @@ RECORD_SECONDS = 2.0  # run.json is written anew no more often than this, but be
 BYTES = {"vtu": 57, "npz": 40, "ply": 40, "bgeo": 44, "usd": 44}  # of a particle in a frame, with the usual fields
 BYTES_PER_PIXEL = 1  # of a picture
 FEW = 10  # frames that are named one by one
+PATIENCE = 5.0  # for pictures, once the run is asked to end [s]
 MOST_FAILURES = 3  # pictures in a row that may fail before no more are drawn
 DONE = ("finished", "ended by the scene")
 ENDS = {"finished": "Finished", "interrupted": "Interrupted", "failed": "Stopped",
@@ -232,10 +233,11 @@ class Run:
         start, self.writer = time.perf_counter(), Writer()
         if "png" in self.formats and not self.late:
             self.painter = Painter(self.stage, self.folder.frames, self.stage.look or Look(), self.plan.size)
-        with interruptible(self.tell) as wish:
+        with interruptible(self.tell, lambda: self._hurry(PATIENCE)) as wish:
             try:
                 self._make(wish)
             except KeyboardInterrupt as insisted:
+                self._hurry(0.0)
                 self.status = getattr(insisted, "status", 130)
                 self.record["status"] = "interrupted"
             except BaseException as error:
@@ -255,11 +257,11 @@ class Run:
     def _make(self, wish: Wish) -> None:
         """Makes the frames, and what is made of all of them."""
         self._simulate(wish)
-        status = "finished" if self.last >= self.plan.frames else "ended by the scene"
-        if self.last < self.plan.frames and wish.status:
-            status, self.status = "interrupted", wish.status
-        wish.at_once = True  # what is left has no steps to end after; resuming takes it up again
+        asked, wish.at_once = wish.status, True  # what is left has no steps to end after; resuming takes it up again
         self.writer.finish()
+        status = "finished" if self.last >= self.plan.frames else "ended by the scene"
+        if asked and (self.last < self.plan.frames or self._lacks()):
+            status, self.status = "interrupted", asked
         if status in DONE:
             self._finish_files()
         self.record["status"] = status
@@ -275,6 +277,12 @@ class Run:
                     break
         if sim.step_count >= first_step:
             self._keep_state()  # to resume from, be it for a longer run
+
+    def _hurry(self, seconds: float) -> None:
+        """The run is to end: pictures are waited for no longer than so many seconds. Resuming draws the rest."""
+        painter = self.painter  # the writer's thread may drop it
+        if painter is not None:
+            painter.hurry(seconds)
 
     def _frames(self) -> Iterator[Frame]:
         if not self.first:

@@ -19,8 +19,8 @@ class Writer:
         self.waited = 0.0
         self._jobs: queue.Queue[Callable[[], None] | None] = queue.Queue(WAITING)
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, name="pliant writer", daemon=True)
-        self._thread.start()
+        self._done = threading.Event()  # a join that a signal interrupts takes a thread for dead (before Python 3.13)
+        threading.Thread(target=self._work, name="pliant writer", daemon=True).start()
 
     def __call__(self, job: Callable[[], None]) -> None:
         """Hands in a job; waits if too many are waiting already."""
@@ -37,9 +37,9 @@ class Writer:
     def finish(self) -> None:
         """Waits until everything has been done. May be called again."""
         start = time.perf_counter()
-        if self._thread.is_alive():
+        if not self._done.is_set():
             self._jobs.put(None)
-            self._thread.join()
+            self._done.wait()
         self.waited += time.perf_counter() - start
         self.check()
 
@@ -50,3 +50,4 @@ class Writer:
                     job()
                 except BaseException as error:  # raised again in the thread that hands in the next job
                     self._error = error
+        self._done.set()
