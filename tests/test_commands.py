@@ -171,13 +171,28 @@ def test_a_script_writes_any_format(tmp_path):
 def test_render_draws_from_files_and_makes_a_video(copy):
     imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="imageio-ffmpeg is not installed")
     text = call("render", copy, "--size", "160x90", "--look", "color=pressure", "--look", "bar=yes", "--sheet")
-    assert "video.mp4" in text
-    with Image.open(copy / "sheet.png") as sheet:
+    made = copy / "pictures"
+    assert f"pictures: {made / 'frame_0000.png'} to frame_0003.png" in text and str(made / "video.mp4") in text
+    with Image.open(made / "sheet.png") as sheet:
         assert sheet.size == (1920, 720)  # two rows of three
-    assert sorted(p.name for p in (copy / "frames").glob("*.png")) == [f"frame_{k:04d}.png" for k in range(4)]
-    frames = imageio_ffmpeg.read_frames(str(copy / "video.mp4"))
+    assert sorted(p.name for p in made.glob("frame_*.png")) == [f"frame_{k:04d}.png" for k in range(4)]
+    frames = imageio_ffmpeg.read_frames(str(made / "video.mp4"))
     about = next(frames)
     assert about["size"] == (160, 90) and about["fps"] == 30 and len(list(frames)) == 4
+
+
+@needs_vulkan
+def test_render_leaves_what_is_there_as_it_is(copy):
+    theirs = [copy / "frames" / "frame_0000.png", copy / "video.mp4", copy / "sheet.png"]
+    for path in theirs:
+        path.write_text("the run's own")
+    words = ["--size", "64x48", "--frames", "0", "--sheet"]
+    assert str(copy / "pictures" / "frame_0000.png") in call("render", copy, *words)
+    assert str(copy / "pictures_2" / "frame_0000.png") in call("render", copy, *words)
+    assert [path.read_text() for path in theirs] == ["the run's own"] * 3
+    call("render", copy, *words, "--out", copy / "frames")
+    assert theirs[0].read_bytes()[:4] == b"\x89PNG", "a folder that is named may be written to"
+    assert theirs[2].read_text() == "the run's own"
 
 
 @needs_vulkan

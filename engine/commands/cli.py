@@ -29,7 +29,7 @@ from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.io.files import checked_path
 from pliant.io.video import FASTEST, SLOWEST
 from pliant.render import Look
-from pliant.run.folder import RunFolder
+from pliant.run.folder import RunFolder, unused
 from pliant.run.frames import FORMATS, USUAL, check_formats
 from pliant.run.plan import Plan
 from pliant.run.run import Run
@@ -280,14 +280,14 @@ def render(
     camera: Annotated[
         str | None, typer.Option(help="auto, orbit, orbit:20 (degrees/s) or x,y,z:x,y,z; the scene's if not given.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the pictures; RUN/frames if not given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results; RUN/pictures, a new one, if none.")] = None,
     video: Annotated[bool, typer.Option(help="Make an mp4 of the pictures.")] = True,
     fps: Annotated[float | None, typer.Option(help="Of the video; real time if not given.")] = None,
     sheet: Annotated[bool, typer.Option("--sheet", help="Make sheet.png too: nine small pictures in one.")] = False,
     workers: Annotated[int | None, typer.Option(help="Processes that draw side by side.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Draws pictures and a video from the files of a run, without simulating again."""
+    """Draws pictures and a video from the files of a run, without simulating again. What is there is left as it is."""
     from pliant.run.export import pick_frames
     from pliant.run.pictures import SCENES_OWN, contact_sheet, draw_run, film
 
@@ -298,16 +298,17 @@ def render(
         width_height, changes, folder = read_size(size), read_look(look or []), RunFolder(run)
         record = folder.record()
         indices = pick_frames(frames, record)
+        out = out or unused(folder.pictures)
         with _counting("drawing", len(indices)) as advance:
-            pictures = draw_run(folder, indices, out or folder.frames, changes, width_height, view, workers,
+            pictures = draw_run(folder, indices, out, changes, width_height, view, workers,
                                 lambda done, total: advance())  # fmt: skip
         say(f"pictures: {pictures[0]}" + (f" to {pictures[-1].name}" if len(pictures) > 1 else ""))
         if sheet:
-            path = (out or folder.path) / "sheet.png"
+            path = out / "sheet.png"
             contact_sheet(path, pictures)
             say(f"sheet:    {path}")
         if video and len(pictures) > 1:
-            path = (out or folder.path) / folder.video.name
+            path = out / folder.video.name
             film(path, pictures, record, fps, abs(indices[1] - indices[0]))
             say(f"video:    {path}")
 

@@ -5,9 +5,11 @@
     frames/         water_0001.vtu ..., particles.pvd, frame_0001.png ...
     checkpoints/    the last states, to resume from
     video.mp4, log.txt
+    pictures/       what `pliant render` draws, with its video; pictures_2/ ... if it draws again
 """
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -49,6 +51,17 @@ def cloud_names(record: dict[str, Any]) -> tuple[str, ...]:
     return (*record["particles"], *record.get("others", record.get("grains", ())))
 
 
+def numbered(path: Path) -> Iterator[Path]:
+    """The path, then the path with _2, _3 ... at its end."""
+    yield path
+    yield from (path.with_name(f"{path.name}_{k}") for k in itertools.count(2))
+
+
+def unused(path: Path) -> Path:
+    """The first of the numbered paths at which there is nothing, or an empty folder."""
+    return next(p for p in numbered(path) if not p.exists() or p.is_dir() and not any(p.iterdir()))
+
+
 class RunFolder:
     """Paths and files of one run."""
 
@@ -57,6 +70,7 @@ class RunFolder:
         self.frames, self.checkpoints = self.path / "frames", self.path / "checkpoints"
         self.record_file, self.stage_file = self.path / RECORD, self.path / "stage.npz"
         self.video, self.log = self.path / "video.mp4", self.path / "log.txt"
+        self.pictures = self.path / "pictures"  # drawn later
 
     # --- reading ---
 
