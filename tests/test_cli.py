@@ -95,7 +95,7 @@ def test_the_recorded_command_repeats_the_run(pliant_):
     command = shlex.split(first["command"])
     assert command[0] == "pliant"
     pliant_(*command[1:])
-    second = record("out/my")
+    second = record("out/my_2")
     assert second["options"] == first["options"] and second["backend"] == first["backend"] == "cpu"
     assert second["options"]["size"] == [0.4, 0.6, 0.4] and second["options"]["lid"] is True
     assert [frame["time"] for frame in second["frames"]] == [frame["time"] for frame in first["frames"]]
@@ -121,7 +121,7 @@ def test_a_shorter_run_does_not_mix_with_an_earlier_one(pliant_):
     file = scene_file(SCENE)
     pliant_("run", file, "--seconds", "0.1", "--format", "vtu")
     assert Path("out/my/frames/water_0003.vtu").exists()
-    pliant_("run", file, "--seconds", "0.05", "--format", "vtu")
+    pliant_("run", file, "--seconds", "0.05", "--format", "vtu", "--overwrite")
     assert not Path("out/my/frames/water_0003.vtu").exists() and Path("out/my/frames/frame_notes.txt").exists()
 
 

@@ -452,8 +452,8 @@ def test_other_peoples_files_are_left_alone(call):
         path = Path("out/my") / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("mine")
-    for _ in range(2):
-        call("run", "my.py", "--format", "npz", "--seconds", "0.05")
+    for words in ([], ["--overwrite"]):
+        call("run", "my.py", "--format", "npz", "--seconds", "0.05", *words)
         assert [name for name in theirs[3:] if (Path("out/my") / name).read_text() != "mine"] == []
     assert Path("out/my/frames/water_0002.npz").exists()
 
@@ -478,7 +478,6 @@ def test_a_scene_that_ends_on_a_frame_has_that_frame(call):
     call("run", "my.py", "--format", "npz")
     assert [frame["time"] for frame in record("out/my")["frames"]] == pytest.approx([0, 1 / 30, 2 / 30, 0.1])
     assert "finished already" in call("run", "my.py", "--resume")
-    call("run", "my.py", "--format", "npz")
 
 
 def test_what_could_not_be_made_is_made_later(call, monkeypatch):
@@ -505,6 +504,50 @@ def test_an_unfinished_run_is_not_thrown_away_by_mistake(half):
     assert frames_of("out/my") == before
     half("run", "my.py", "--overwrite", "--format", "npz", "--seconds", "0.05")
     assert len(record("out/my")["frames"]) == 3
+
+
+def test_a_finished_run_is_kept(call):
+    words = ["run", "my.py", "--format", "npz", "--seconds", "0.05"]
+    call(*words)
+    before = frames_of("out/my")
+    text = call(*words)
+    assert "out/my holds a finished run, which is kept; this one goes into out/my_2 (--overwrite replaces" in text
+    assert frames_of("out/my")[0] == frames_of("out/my_2")[0], "the same run again"
+    assert "out/my_2 holds a finished run" in call(*words) and record("out/my_3")["status"] == "finished"
+    line = refusal(call(*words, "--out", "out/my_2", status=2))
+    assert "out/my_2 holds a finished run of my with 3 frames" in line and "--overwrite" in line and "--out" in line
+    assert frames_of("out/my") == before
+    call(*words[:-1], "0.1", "--overwrite", "--out", "out/my_2")
+    assert [len(record(f"out/my{end}")["frames"]) for end in ("", "_2", "_3")] == [3, 4, 3]
+
+
+def test_flags_mean_the_last_run_of_the_scene(call):
+    words = ["run", "my.py", "--format", "npz", "--seconds"]
+    for _ in range(2):
+        call(*words, "0.05")
+    call("run", "my.py", "--resume", "--seconds", "0.1")
+    assert len(record("out/my")["frames"]) == 3 and len(record("out/my_2")["frames"]) == 4
+    call(*words, "0.15", "--overwrite")
+    assert len(record("out/my")["frames"]) == 3 and len(record("out/my_2")["frames"]) == 5
+    assert not Path("out/my_3").exists()
+
+
+def test_the_unfinished_run_is_the_one_to_resume(half):
+    half("run", "my.py", "--format", "npz", "--seconds", "0.05", "--out", "out/my_2")
+    assert "out/my holds an unfinished run" in refusal(half("run", "my.py", status=2))
+    half("run", "my.py", "--resume")
+    assert record("out/my")["status"] == "finished" and len(record("out/my")["frames"]) == FRAMES
+    assert len(record("out/my_2")["frames"]) == 3
+
+
+def test_numbers_do_not_mix_scenes(call):
+    Path("my_2.py").write_text(SCENE)
+    call("run", "my_2.py", "--format", "npz", "--seconds", "0.05")
+    call("run", "my.py", "--format", "npz", "--seconds", "0.05")
+    assert "goes into out/my_3" in call("run", "my.py", "--format", "npz", "--seconds", "0.05")
+    call("run", "my.py", "--format", "npz", "--seconds", "0.1", "--overwrite")
+    assert [record(f"out/my{end}")["scene"] for end in ("", "_2", "_3")] == ["my", "my_2", "my"]
+    assert [len(record(f"out/my{end}")["frames"]) for end in ("", "_2", "_3")] == [3, 3, 4]
 
 
 @pytest.mark.parametrize(("words", "phrase"), [

@@ -29,7 +29,7 @@ from pliant.errors import PliantError, SceneError, SimulationError
 from pliant.io.files import checked_path
 from pliant.io.video import FASTEST, SLOWEST
 from pliant.render import Look
-from pliant.run.folder import RunFolder, unused
+from pliant.run.folder import RunFolder, choose_folder, unused
 from pliant.run.frames import FORMATS, USUAL, check_formats
 from pliant.run.plan import Plan
 from pliant.run.run import Run
@@ -120,7 +120,7 @@ def run(
     scene: Annotated[str | None, typer.Argument(help="Name of a scene, or a .py file; the showcase if none.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Simulated seconds; the scene's own if not given.")] = None,
     fps: Annotated[float | None, typer.Option(help=f"Frames per simulated second; {FPS:g} if not given.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the results; out/<scene> if not given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results; out/<scene>, a new one, if none.")] = None,
     formats: Annotated[
         str | None, typer.Option("--format", help=f"Some of {', '.join(FORMATS)}; {','.join(USUAL)} if not given.")
     ] = None,
@@ -137,7 +137,7 @@ def run(
     ] = None,
     checkpoint: Annotated[float, typer.Option(help="Seconds of wall-clock time between checkpoints.")] = 60.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Throw away an unfinished run in the folder.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
     quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Tell of the run in lines of JSON.")] = False,
 ) -> None:
@@ -155,12 +155,22 @@ def run(
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # scenes may print
             if scene is None and not (resume and out):
                 scene, given["settings"] = SHOWCASE, [*SHOWCASE_SETTINGS, *(settings or [])]
-            source, given = _recorded(scene, out, given) if resume else (find_scene(str(scene)), given)
-            plan = _plan(source, given, out or Path("out") / source.name)
-            plan.checkpoint_seconds = checkpoint
+            source = find_scene(scene) if scene is not None else None
+            folder, kept = _own_folder(source, resume or overwrite) if out is None else (out, None)
+            if resume:
+                source, given = _recorded(source, folder, given)
+            assert source is not None  # only a run to resume tells of its scene itself
+            plan = _plan(source, given, folder)
+            plan.checkpoint_seconds, plan.kept = checkpoint, kept
             with source.blamed("during the run", SimulationError):
                 status = Run(plan, resume, overwrite, stream)()
     raise typer.Exit(status)
+
+
+def _own_folder(source: SceneSource | None, existing: bool) -> tuple[Path, Path | None]:
+    """Where a run goes if no folder was named, and the finished run that is kept for its sake."""
+    assert source is not None
+    return choose_folder(Path("out") / source.name, source.name, existing)
 
 
 def _plan(source: SceneSource, given: dict[str, Any], folder: Path) -> Plan:
@@ -199,10 +209,9 @@ def _formats(text: str, video: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*check_formats(text), *(["png"] if video else []))))
 
 
-def _recorded(scene: str | None, out: Path | None, given: dict[str, Any]) -> tuple[SceneSource, dict[str, Any]]:
+def _recorded(source: SceneSource | None, path: Path, given: dict[str, Any]) -> tuple[SceneSource, dict[str, Any]]:
     """The scene and the choices of the run to resume. Only its length may be chosen anew."""
-    source = find_scene(scene) if scene else None
-    folder = RunFolder(out or Path("out") / source.name)  # type: ignore[union-attr]
+    folder = RunFolder(path)
     if source and not folder.record_file.exists():
         return source, given  # it was stopped before it wrote anything
     record = folder.record()

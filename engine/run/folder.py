@@ -42,6 +42,7 @@ KEYS: dict[str, Any] = {"scene": str, "given": str, "settings": list, "seconds":
                         "frames": list}  # fmt: skip
 CHECKPOINT = re.compile(r"frame_(\d+)_step_(\d+)\.npz")
 TORN = re.compile(r"\..+\.\d+\.part(\.mp4)?")  # half-written files, by the number of the process that wrote them
+DONE = ("finished", "ended by the scene")  # what a record says of a run that is complete
 KEPT = 2  # checkpoints: the last one, and the one before in case that one is damaged
 
 
@@ -60,6 +61,25 @@ def numbered(path: Path) -> Iterator[Path]:
 def unused(path: Path) -> Path:
     """The first of the numbered paths at which there is nothing, or an empty folder."""
     return next(p for p in numbered(path) if not p.exists() or p.is_dir() and not any(p.iterdir()))
+
+
+def choose_folder(first: Path, scene: str, existing: bool) -> tuple[Path, Path | None]:
+    """The folder for a run of a scene, and the last finished run of the scene that is kept for its sake, if any.
+
+    Finished runs are kept, and so are runs of other scenes whose names end in a number: it is the first of the numbered
+    folders without either. With `existing` there must be a run in it, to be resumed or replaced: an unfinished one, or
+    else the last one.
+    """
+    last: Path | None = None
+    for path in numbered(first):
+        folder = RunFolder(path)
+        own, empty = folder.scene() in (scene, None), not folder.holds_something()
+        if existing and empty:
+            return last or first, None
+        if own and not folder.finished():
+            return path, None if existing else last
+        last = path if own else last
+    raise AssertionError("paths are numbered without end")
 
 
 class RunFolder:
@@ -93,6 +113,18 @@ class RunFolder:
         if not all(isinstance(f, dict) and isinstance(f.get("frame"), int) and "time" in f for f in record["frames"]):
             raise PliantError(f"{self.record_file} is not whole: some of its frames lack their number or time")
         return record
+
+    def scene(self) -> str | None:
+        """The name of the scene, None if there is no record that tells."""
+        with contextlib.suppress(PliantError):
+            return self.record()["scene"]
+        return None
+
+    def finished(self) -> bool:
+        """Whether there is a complete run."""
+        with contextlib.suppress(PliantError):
+            return self.record().get("status") in DONE
+        return False
 
     def stage(self) -> RenderScene:
         """What all frames share."""

@@ -37,6 +37,7 @@ class Plan:
     video: bool = False
     backend: str = "cpu"  # as it was asked for: "gpu" may be another one elsewhere
     seed: int = 0  # of the random numbers that a scene's script may draw
+    kept: Path | None = None  # the folder of a finished run that this one would have replaced
     checkpoint_seconds: float = 60.0  # of wall-clock time between two checkpoints; 0 makes one after each frame
 
     @property
@@ -46,9 +47,9 @@ class Plan:
 
     @property
     def command(self) -> str:
-        """The command that repeats the run, with every choice spelt out."""
+        """The command that repeats the run, with every choice spelt out but the folder: this one is kept."""
         words = ["pliant", "run", self.given, "--seconds", str(self.seconds), "--fps", str(self.fps)]
-        words += ["--out", str(self.folder), "--format", ",".join(self.formats), "--size", "{}x{}".format(*self.size)]
+        words += ["--format", ",".join(self.formats), "--size", "{}x{}".format(*self.size)]
         words += ["--seed", str(self.seed), "--backend", self.backend] + ["--video"] * self.video
         for setting in self.settings:
             words += ["--set", setting]

@@ -20,7 +20,7 @@ from pliant.render import Look, available
 from pliant.render.render_scene import RenderScene
 from pliant.run.draw_process import Painter, picture_file
 from pliant.run.export import export_usd
-from pliant.run.folder import KEPT, RunFolder, cloud_names
+from pliant.run.folder import DONE, KEPT, RunFolder, cloud_names
 from pliant.run.frames import MESH_FORMATS, PARTICLE_FORMATS, SERIES, Frame, Series, frame_file, write_frame
 from pliant.run.pictures import draw_run, film
 from pliant.run.plan import Plan, first_record, frame_record, restore_rng, rng_state
@@ -37,7 +37,6 @@ BYTES_PER_PIXEL = 1  # of a picture
 FEW = 10  # frames that are named one by one
 PATIENCE = 5.0  # for pictures, once the run is asked to end [s]
 MOST_FAILURES = 3  # pictures in a row that may fail before no more are drawn
-DONE = ("finished", "ended by the scene")
 ENDS = {"finished": "Finished", "interrupted": "Interrupted", "failed": "Stopped",
         "ended by the scene": "Ended by the scene's on_step"}  # fmt: skip
 
@@ -81,7 +80,7 @@ class Run:
     # --- beginning ---
 
     def _check_folder(self) -> None:
-        """An unfinished run is not thrown away by mistake."""
+        """A run is not thrown away by mistake."""
         if self.resume or self.overwrite:
             return
         try:
@@ -90,7 +89,11 @@ class Run:
             if self.folder.holds_something():
                 raise PliantError(f"{error}; add --overwrite to replace what is there") from error
             return
-        if record.get("status") not in DONE and len(record["frames"]) > 1:
+        if record.get("status") in DONE:
+            raise PliantError(f"{self.folder.path} holds a finished run of {record['scene']} with "
+                              f"{len(record['frames'])} frames; choose another folder with --out, add --overwrite to "
+                              "replace it, or add --resume to make it longer")  # fmt: skip
+        if len(record["frames"]) > 1:
             raise PliantError(f"{self.folder.path} holds an unfinished run of {record['scene']} with "
                               f"{len(record['frames'])} frames; add --resume to go on with it, or --overwrite to start "
                               "anew")  # fmt: skip
@@ -220,6 +223,9 @@ class Run:
 
     def _announce(self, particles: int) -> None:
         plan = self.plan
+        if plan.kept is not None:
+            self.tell.say(f"{plan.kept} holds a finished run, which is kept; this one goes into {plan.folder} "
+                          "(--overwrite replaces the last run instead).")  # fmt: skip
         for note in self.sim.notes if not self.first else ():
             self.tell.say(note)
         where = f"into {plan.folder}" + (f", from t = {self.sim.time:.4g} s on" if self.first else "")
