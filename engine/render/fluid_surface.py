@@ -23,6 +23,7 @@ DROP = 1.2  # in particle radii: size of a drop, which is kept that far from wal
 SIDES = 3  # walls that meet in a corner: a particle is mirrored at that many at most, so that it has 26 images at most
 SAME_SIDE = 0.75  # cosine between normals of planes above which they count as one wall: the facets of a round one
 CUTS = 8  # rounds of moving vertices onto walls; three settle a box, a few more the facets of round containers
+SLACK = 0.02  # of the distance kept from a wall: what is that close to it has arrived
 MOST_PLANES = 5000  # of a container: enough for round shapes; beyond (scans), a surface that bulges by a hair will do
 MOST_DEPTHS = 4_000_000  # depths below planes that are computed at a time, so that memory stays bounded
 NORMAL = "normal"  # the field of the mesh that holds its normals
@@ -105,16 +106,27 @@ def _depths(x: np.ndarray, planes: np.ndarray) -> Iterator[tuple[slice, np.ndarr
         yield part, planes[:, 3] - x[part] @ planes[:, :3].T
 
 
+def _near(x: np.ndarray, planes: np.ndarray, reach: float) -> np.ndarray:
+    """The points that may be beyond a plane or less than `reach` [m] below it: those outside a ball that is deeper."""
+    if not len(planes) or not len(x):
+        return np.zeros(0, np.int64)
+    center = 0.5 * (x.min(axis=0) + x.max(axis=0))
+    deepest = (planes[:, 3] - planes[:, :3] @ center).min()  # the depth falls by no more than the distance from there
+    return np.nonzero(np.linalg.norm(x - center, axis=1) >= deepest - reach)[0]
+
+
 def inside_share(x: np.ndarray, planes: np.ndarray) -> float:
     """The share of the points that lie on the inner side of all planes."""
-    return sum(int((depth >= 0).all(axis=1).sum()) for _, depth in _depths(x, planes)) / max(1, len(x))
+    x, planes = np.asarray(x, np.float32), np.asarray(planes, np.float32)
+    outside = sum(int((depth.min(axis=1) < 0).sum()) for _, depth in _depths(x[_near(x, planes, 0.0)], planes))
+    return 1 - outside / len(x) if len(x) else 0.0
 
 
 def _lonely(x: np.ndarray, planes: np.ndarray, radius: float) -> np.ndarray:
     """Which of the particles near the planes have too little company to wet them (n,)."""
-    lonely = np.zeros(len(x), bool)
-    for part, depth in _depths(x, planes) if len(planes) else ():
-        lonely[part] = (depth < TOUCHING * radius).any(axis=1)
+    lonely, near = np.zeros(len(x), bool), _near(x, planes, TOUCHING * radius)
+    for part, depth in _depths(x[near], planes):
+        lonely[near[part]] = depth.min(axis=1) < TOUCHING * radius
     near = np.nonzero(lonely)[0]
     lonely[near] = cKDTree(x).query_ball_point(x[near], NEAR * radius, return_length=True) <= COMPANY
     return lonely
@@ -125,15 +137,17 @@ def _sides(x: np.ndarray, planes: np.ndarray, radius: float) -> np.ndarray:
 
     The facets of a round wall have nearly the same normals: of these, the nearest stands for the wall.
     """
-    sides = np.full((len(x), SIDES), -1)
-    for part, depth in _depths(x, planes) if len(planes) else ():
+    sides, near = np.full((len(x), SIDES), -1), _near(x, planes, TOUCHING * radius)
+    for part, depth in _depths(x[near], planes):
+        rows = np.nonzero(depth.min(axis=1) < TOUCHING * radius)[0]
+        depth = depth[rows]
         depth[(depth <= 0) | (depth >= TOUCHING * radius)] = np.inf
         for side in range(SIDES):
-            rows = np.nonzero(np.isfinite(depth).any(axis=1))[0]
-            nearest = depth[rows].argmin(axis=1)
-            sides[part.start + rows, side] = nearest
-            alike = planes[nearest, :3] @ planes[:, :3].T > SAME_SIDE
-            depth[rows] = np.where(alike, np.inf, depth[rows])
+            touching = np.isfinite(depth.min(axis=1))
+            rows, depth = rows[touching], depth[touching]
+            nearest = depth.argmin(axis=1)
+            sides[near[part][rows], side] = nearest
+            depth[planes[nearest, :3] @ planes[:, :3].T > SAME_SIDE] = np.inf
     return sides
 
 
@@ -197,11 +211,11 @@ def _smoothed(values: np.ndarray, means: csr_matrix) -> np.ndarray:
 def _cut(vertices: np.ndarray, normals: np.ndarray, planes: np.ndarray, inset: float) -> tuple[np.ndarray, np.ndarray]:
     """Moves what is beyond planes onto them, where it faces the way they do: onto the furthest one in each round."""
     inner = planes - np.array([0, 0, 0, inset], planes.dtype)
-    moving = np.arange(len(vertices))
-    for _ in range(CUTS if len(planes) else 0):
+    moving = _near(vertices, inner, 0.0)
+    for _ in range(CUTS):
         over, behind = [moving[:0]], [moving[:0]]
         for part, depth in _depths(vertices[moving], inner):
-            rows = np.nonzero((depth < 0).any(axis=1))[0]
+            rows = np.nonzero(depth.min(axis=1) < -SLACK * inset)[0]
             over.append(moving[part][rows])
             behind.append(depth[rows].argmin(axis=1))
         moving, normal = np.concatenate(over), inner[np.concatenate(behind), :3]
