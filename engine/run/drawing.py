@@ -19,6 +19,7 @@ from pliant.run.draw_process import Job, Loader, Worker, cores, picture_file
 
 RANGE_FRAMES = 8  # snapshots that are looked at to find the colours' range
 MOST_WORKERS, ENOUGH_WORKERS = 64, 16  # that may be asked for, that are started unasked: each takes 0.5 GB or so
+PERIOD = 0.2  # of waiting at a time [s]: a signal just before a wait does not end it, and is heard after this
 LARGEST = 16384  # side of a picture [pixels]: what Vulkan drivers offer
 
 
@@ -110,5 +111,5 @@ def _worth_while() -> int:
 
 
 def _answering(crew: Sequence[Worker]) -> list[Worker]:
-    ready = wait([worker.connection for worker in crew if worker.busy])
+    ready = wait([worker.connection for worker in crew if worker.busy], PERIOD)
     return [worker for worker in crew if worker.busy and worker.connection in ready]

@@ -438,9 +438,9 @@ class Run:
         if frames and "vtu" in self.formats:
             yield f"  ParaView: {folder.frames / SERIES}"
         missing = self.record["missing_pictures"]
-        if len(frames) > len(missing) and "png" in self.formats:
-            last = f" to {frame_file('frame', len(frames) - 1, 'png')}" if len(frames) > 1 else ""
-            yield f"  pictures: {folder.frames / frame_file('frame', 0, 'png')}{last}"
+        drawn = [p for k in range(len(frames)) if (p := picture_file(folder.frames, k)).exists()]
+        if drawn and "png" in self.formats:
+            yield f"  pictures: {drawn[0]}" + (f" to {drawn[-1].name}" if len(drawn) > 1 else "")
         if missing:
             which = ", ".join(map(str, missing[:FEW])) + (", ..." if len(missing) > FEW else "")
             yield f"  missing:  {len(missing)} of the pictures (frames {which})"

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
+PERIOD = 0.2  # of waiting at a time [s]: a signal just before a wait does not end it, and is heard after this
 WAITING = 3  # jobs that may wait: each holds the arrays of a frame or a checkpoint
 
 
@@ -26,7 +27,7 @@ class Writer:
         """Hands in a job; waits if too many are waiting already."""
         self.check()
         start = time.perf_counter()
-        self._jobs.put(job)
+        self._put(job)
         self.waited += time.perf_counter() - start
 
     def check(self) -> None:
@@ -38,10 +39,18 @@ class Writer:
         """Waits until everything has been done. May be called again."""
         start = time.perf_counter()
         if not self._done.is_set():
-            self._jobs.put(None)
-            self._done.wait()
+            self._put(None)
+            while not self._done.wait(PERIOD):
+                pass
         self.waited += time.perf_counter() - start
         self.check()
+
+    def _put(self, job: Callable[[], None] | None) -> None:
+        while True:
+            try:
+                return self._jobs.put(job, timeout=PERIOD)
+            except queue.Full:
+                pass
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
