@@ -209,17 +209,22 @@ def _smoothed(values: np.ndarray, means: csr_matrix) -> np.ndarray:
 
 
 def _cut(vertices: np.ndarray, normals: np.ndarray, planes: np.ndarray, inset: float) -> tuple[np.ndarray, np.ndarray]:
-    """Moves what is beyond planes onto them, where it faces the way they do: onto the furthest one in each round."""
+    """Moves what is beyond planes onto them, where it faces the way they do: onto the furthest one in each round.
+
+    In an edge it faces the way the last of its planes does, so that there is one shade all along the edge.
+    """
     inner = planes - np.array([0, 0, 0, inset], planes.dtype)
-    moving = _near(vertices, inner, 0.0)
+    moving, facing = _near(vertices, inner, 0.0), np.full(len(vertices), -1)
     for _ in range(CUTS):
         over, behind = [moving[:0]], [moving[:0]]
         for part, depth in _depths(vertices[moving], inner):
             rows = np.nonzero(depth.min(axis=1) < -SLACK * inset)[0]
             over.append(moving[part][rows])
             behind.append(depth[rows].argmin(axis=1))
-        moving, normal = np.concatenate(over), inner[np.concatenate(behind), :3]
-        beyond = (vertices[moving] * normal).sum(axis=1) - inner[np.concatenate(behind), 3]
-        vertices[moving] -= beyond[:, None] * normal
-        normals[moving] = normal
+        moving, plane = np.concatenate(over), np.concatenate(behind)
+        beyond = (vertices[moving] * inner[plane, :3]).sum(axis=1) - inner[plane, 3]
+        vertices[moving] -= beyond[:, None] * inner[plane, :3]
+        facing[moving] = np.maximum(facing[moving], plane)
+    cut = facing >= 0
+    normals[cut] = inner[facing[cut], :3]
     return vertices, normals
