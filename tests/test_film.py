@@ -17,6 +17,7 @@ from pliant.io.video import write_video
 from pliant.render import Look, Renderer, available
 from pliant.render.render_scene import CloudStyle, RenderScene, RenderWall
 from pliant.run import draw_process, drawing
+from pliant.run.draw_process import RunawayError
 from pliant.run.drawing import draw_frames, settle
 
 SIZE = (160, 90)
@@ -98,8 +99,8 @@ def test_a_painter_draws_beside_and_survives_its_process(stage, snapshots, tmp_p
 
 def test_a_picture_that_takes_too_long_is_given_up(stage, snapshots, tmp_path, monkeypatch):
     monkeypatch.setattr(draw_process, "PICTURE_SECONDS", 0.01)
-    monkeypatch.setattr(film, "available", lambda: None)  # it never gets as far as Vulkan
-    with pytest.raises(draw_process.RunawayError, match=r"the picture of frame 1000 took more than 0.01 s; a smaller size"):
+    monkeypatch.setattr(drawing, "available", lambda: None)  # it never gets as far as Vulkan
+    with pytest.raises(RunawayError, match=r"the picture of frame 1000 took more than 0.01 s; a smaller size"):
         draw_frames(stage, time.sleep, [1000], tmp_path, size=SIZE, workers=1)
     assert os.listdir(tmp_path) == []
 
@@ -107,10 +108,10 @@ def test_a_picture_that_takes_too_long_is_given_up(stage, snapshots, tmp_path, m
 def test_a_picture_that_takes_too_much_memory_is_given_up(stage, snapshots, tmp_path, monkeypatch):
     monkeypatch.setattr(watchdog, "LEAST_MEMORY", 2**20)
     monkeypatch.setattr(watchdog, "MEMORY_SHARE", 0.0)
-    monkeypatch.setattr(film, "available", lambda: None)
+    monkeypatch.setattr(drawing, "available", lambda: None)
     if not watchdog.resident_memory(os.getpid()):
         pytest.skip("the system does not tell how much memory a process takes")
-    with pytest.raises(draw_process.RunawayError, match=r"the picture of frame 1000 took more than 0.00098 GiB of memory"):
+    with pytest.raises(RunawayError, match=r"the picture of frame 1000 took more than 0.00098 GiB of memory"):
         draw_frames(stage, time.sleep, [1000], tmp_path, size=SIZE, workers=1)
 
 
@@ -124,7 +125,7 @@ def test_other_pictures_are_drawn_after_a_failure(stage, snapshots, tmp_path, dr
 
 def test_a_painter_goes_on_after_a_picture_that_ran_away(stage, snapshots, tmp_path, drawable, monkeypatch):
     one = draw_process.Painter(stage, tmp_path, Look(supersample=1), (64, 48))
-    with monkeypatch.context() as patch, pytest.raises(draw_process.RunawayError, match="the picture of frame 0 took more"):
+    with monkeypatch.context() as patch, pytest.raises(RunawayError, match="the picture of frame 0 took more"):
         patch.setattr(draw_process, "PICTURE_SECONDS", 0.0)
         one.draw(snapshots[0])
     assert one.draw(snapshots[1])
