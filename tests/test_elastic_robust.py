@@ -45,7 +45,7 @@ def energies(sim):
     """Elastic and kinetic energy of each body, in double precision."""
     result = {}
     for k, rest in enumerate(sim.elasticity.rests):
-        name = sim.world.names[sim.elasticity.solids[k]]
+        name = sim.world.bodies[sim.elasticity.solids[k]].name
         view, law = sim[name], sim.elasticity.laws[k]
         x, F, R = view.x.astype(float), view.F.astype(float), view.R.astype(float)
         strain = ((F - R) ** 2).sum(axis=(1, 2))
@@ -244,13 +244,13 @@ def test_all_wrong_parameters_are_told_at_once():
                                                                 control="none"))  # fmt: skip
     scene.add(block(4, 4, 4), pl.Elastic(density=0.0, young=float("nan"), poisson=0.5, zero_energy=-1.0, neighbors=2),
               name="one")  # fmt: skip
-    scene.add(block(4, 4, 4, at=(1, 0, 0)), pl.Elastic(young=np.inf, poisson=-1.0, neighbors=10), name="two")
+    scene.add(block(4, 4, 4, at=(1, 0, 0)), pl.Elastic(young=np.inf, poisson=-1.0, neighbor=10), name="two")
     with pytest.raises(pl.SceneError) as caught:
         scene.build()
     problems = caught.value.problems
     wanted = ["Split: dt_elastic", "Split: iterations", "Split: volume", "Split: control", "one: Elastic: density",
-              "one: Elastic: young", "one: Elastic: poisson", "one: Elastic: zero_energy", "one: Elastic: neighbours",
-              "two: Elastic: young", "two: Elastic: poisson", "did you mean 'neighbours'?"]  # fmt: skip
+              "one: Elastic: young", "one: Elastic: poisson", "one: Elastic: zero_energy", "one: Elastic: neighbors",
+              "two: Elastic: young", "two: Elastic: poisson", "did you mean 'neighbors'?"]  # fmt: skip
     for words in wanted:
         assert sum(words in sentence for sentence in problems) == 1, words
     assert len(problems) == len(wanted)
@@ -268,7 +268,7 @@ def test_what_is_no_elastic_solver_is_refused(elasticity):
 def test_the_ends_of_every_range_run():
     ends = ({"young": 1e12}, {"young": 1e-3}, {"poisson": 0.495}, {"poisson": -0.9}, {"density": 1e-3},
             {"density": 1e6}, {"zero_energy": 0.0}, {"zero_energy": 1e3}, {"neighbors": 6},
-            {"neighbours": 1000})  # fmt: skip
+            {"neighbors": 1000})  # fmt: skip
     scene = pl.Scene(particle_radius=D / 2, gravity=(0, -9.81, 0), dt=2e-3)
     for k, parameters in enumerate(ends):
         body = scene.add(block(5, 4, 4, at=(k, 0, 0)), pl.Elastic(**parameters), name=f"b{k}")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pliant as pl
-from pliant import assembly
+from pliant.scene import assembly
 
 NAN, INF = math.nan, math.inf
 MIDDLE = (0.5, 0.5, 0.5)

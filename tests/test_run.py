@@ -203,7 +203,7 @@ def test_a_crash_of_the_simulation_leaves_a_run_that_resumes(call, monkeypatch, 
 MORTAL = """
 import signal, sys
 from pliant.commands.cli import main
-from pliant.progress import Teller
+from pliant.run.progress import Teller
 event, frame, delay = Teller.event, int(sys.argv[1]), float(sys.argv[2])
 
 def fatal_event(self, kind, **facts):
@@ -679,7 +679,7 @@ def test_a_picture_that_fails_costs_nothing_else(call, painters):
     assert "missing:  2 of the pictures (frames 1, 3)" in text and "Finished" in text
     assert pictures() == [0, 2, 4] and record("out/my")["missing_pictures"] == [1, 3]
     assert record("out/my")["status"] == "finished" and len(record("out/my")["frames"]) == 5
-    assert last_state("out/my").state["time"] == pytest.approx(4 / 30)
+    assert last_state("out/my").state["clock"]["time"] == pytest.approx(4 / 30)
     painters.clear()
     assert "missing:" not in call("run", "my.py", "--resume")
     assert pictures() == [0, 1, 2, 3, 4] and record("out/my")["missing_pictures"] == []

@@ -285,7 +285,7 @@ def graphics() -> dict[str, Any]:
 def taichi_and_vulkan() -> list[Check]:
     version = ".".join(map(str, ti.__version__))
     try:
-        here = ask("import json; from pliant import doctor; print(json.dumps(doctor.graphics()))")
+        here = ask("import json; from pliant.commands import doctor; print(json.dumps(doctor.graphics()))")
     except ProbeError as error:
         found = f"{version}, but its backends cannot be tried: {error}"
         return [Check("Taichi", "warning", found, "try again; if it stays, reinstall the graphics driver")]
