@@ -4,8 +4,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pliant import Simulation
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,3 +48,17 @@ def with_threads() -> Callable[[int, Path, float, Path], None]:
         subprocess.run([sys.executable, "-c", THREADS, *arguments], check=True, timeout=300)
 
     return go_on
+
+
+@pytest.fixture(scope="session")
+def assert_same_state() -> "Callable[[Simulation, Simulation], None]":
+    """Fails unless everything that a checkpoint holds, of all stores and stages, is the same in both, bit for bit."""
+    from pliant.sim.checkpoint import capture_state
+
+    def compare(one: "Simulation", other: "Simulation") -> None:
+        first, second = capture_state(one), capture_state(other)
+        assert first.state == second.state
+        assert set(first.arrays) == set(second.arrays)
+        assert [n for n, values in first.arrays.items() if values.tobytes() != second.arrays[n].tobytes()] == []
+
+    return compare

@@ -709,17 +709,6 @@ def test_a_motion_given_at_run_time_begins_where_the_body_is():
 # --- checkpoints ------------------------------------------------------------------------------------
 
 
-def state(sim):
-    return {name: sim.world.particles.numpy(name) for name in sim.world.particles.saved_names}
-
-
-def assert_equal(one, other):
-    """Everything that a step reads is the same, bit for bit."""
-    assert (one.time, one.dt, one.step_count, one._free_dt) == (other.time, other.dt, other.step_count, other._free_dt)
-    first, second = state(one), state(other)
-    assert [name for name in first if first[name].tobytes() != second[name].tobytes()] == []
-
-
 def bath(elasticity=None, dt=None):
     """A block held at its top and another one that swims, in water."""
     scene = pl.Scene(particle_radius=D / 2, dt=dt, elasticity=elasticity or pl.Split())
@@ -734,17 +723,17 @@ def bath(elasticity=None, dt=None):
 
 @pytest.mark.parametrize(("elasticity", "dt"), [(None, None), (None, 2e-3), (pl.Peer2018(), None),
                                                 (pl.Split(volume="cg"), 2e-3)])  # fmt: skip
-def test_solids_in_water_go_on_exactly(elasticity, dt, tmp_path):
+def test_solids_in_water_go_on_exactly(elasticity, dt, tmp_path, assert_same_state):
     one = bath(elasticity, dt).build()
     steps(one, 9)
     one.save(tmp_path / "state.npz")
     other = pl.load(tmp_path / "state.npz")
     for sim in (one, other):
         steps(sim, 9)
-    assert_equal(one, other)
+    assert_same_state(one, other)
 
 
-def test_changes_at_run_time_are_kept(tmp_path):
+def test_changes_at_run_time_are_kept(tmp_path, assert_same_state):
     one = bath().build()
     steps(one, 5)
     one["block"].release(lambda x: x[:, 0] < 0.15)
@@ -754,13 +743,13 @@ def test_changes_at_run_time_are_kept(tmp_path):
     assert early["float"].material.young == 3e4 and (early["block"].fixed == one["block"].fixed).all()
     for sim in (one, early):
         steps(sim, 6)
-    assert_equal(one, early)
+    assert_same_state(one, early)
     one.save(tmp_path / "later.npz")
     later = pl.load(tmp_path / "later.npz")
     for sim in (one, later):
         sim["block"].fix(lambda x: x[:, 1] < 0.2)
         steps(sim, 6)
-    assert_equal(one, later)
+    assert_same_state(one, later)
 
 
 THREADS = """
@@ -776,7 +765,7 @@ sim.save(sys.argv[3])
 """
 
 
-def test_the_number_of_threads_makes_no_difference(tmp_path):
+def test_the_number_of_threads_makes_no_difference(tmp_path, assert_same_state):
     sim = bath().build()
     steps(sim, 4)
     sim.save(tmp_path / "state.npz")
@@ -784,4 +773,4 @@ def test_the_number_of_threads_makes_no_difference(tmp_path):
     subprocess.run([sys.executable, "-c", THREADS, *arguments], check=True, timeout=120)
     sim["block"].release()
     steps(sim, 12)
-    assert_equal(pl.load(tmp_path / "end.npz"), sim)
+    assert_same_state(pl.load(tmp_path / "end.npz"), sim)
