@@ -1,7 +1,5 @@
 """What all tests share: one Taichi start, and the data that comes with the project's workplace."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,28 +24,6 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the reference data folder {folder.name}/ is not next to the project")
     return folder
-
-
-THREADS = """
-import sys, taichi as ti
-init = ti.init
-ti.init = lambda **options: init(**options, cpu_max_num_threads=int(sys.argv[1]))
-import pliant as pl
-sim = pl.load(sys.argv[2])
-sim.run(float(sys.argv[3]))
-sim.save(sys.argv[4])
-"""
-
-
-@pytest.fixture(scope="session")
-def with_threads() -> Callable[[int, Path, float, Path], None]:
-    """Goes on from a saved state for some seconds in a process with so many threads, and saves how it ends."""
-
-    def go_on(threads: int, state: Path, seconds: float, end: Path) -> None:
-        arguments = [str(word) for word in (threads, state, seconds, end)]
-        subprocess.run([sys.executable, "-c", THREADS, *arguments], check=True, timeout=300)
-
-    return go_on
 
 
 @pytest.fixture(scope="session")

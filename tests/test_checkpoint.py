@@ -129,17 +129,6 @@ def test_shapes_and_meshes_come_back_without_their_files(tmp_path, assert_same_s
     assert_same_state(one, other)
 
 
-def test_the_number_of_threads_makes_no_difference(tmp_path, with_threads, assert_same_state):
-    sim = splash().build()
-    sim.run(0.03)
-    sim.save(tmp_path / "state.npz")
-    for threads in (1, 2):
-        with_threads(threads, tmp_path / "state.npz", 0.05, tmp_path / f"end{threads}.npz")
-    assert_same_state(pl.load(tmp_path / "end1.npz"), pl.load(tmp_path / "end2.npz"))
-    sim.run(0.05)
-    assert_same_state(pl.load(tmp_path / "end1.npz"), sim)
-
-
 # --- refusals ---------------------------------------------------------------------------------------
 
 

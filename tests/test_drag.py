@@ -444,17 +444,6 @@ def test_a_file_from_before_there_was_air_is_the_same_scene():
 
 
 @pytest.mark.slow
-def test_the_number_of_threads_makes_no_difference(tmp_path, with_threads):
-    sim = storm(grid()).build()
-    sim.run(0.03)
-    sim.save(tmp_path / "state.npz")
-    sim.run(0.02)
-    for threads in (1, 2):
-        with_threads(threads, tmp_path / "state.npz", 0.02, tmp_path / f"end{threads}.npz")
-        assert state(pl.load(tmp_path / f"end{threads}.npz")) == state(sim)
-
-
-@pytest.mark.slow
 def test_wind_is_not_taken_for_an_explosion():
     scene = pl.Scene(particle_radius=5e-4, gravity=(0, 0, 0), air=pl.Air((20, 0, 0), grain=1e-4))
     scene.add(pl.Box(size=(1e-3, 1e-3, 1e-3)), pl.Fluid(), name="drop")

@@ -1,7 +1,5 @@
 """Elastic solids: energy and forces against a twin in double precision, the laws they keep, and changes at run time."""
 
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -750,27 +748,3 @@ def test_changes_at_run_time_are_kept(tmp_path, assert_same_state):
         sim["block"].fix(lambda x: x[:, 1] < 0.2)
         steps(sim, 6)
     assert_same_state(one, later)
-
-
-THREADS = """
-import sys, taichi as ti
-init = ti.init
-ti.init = lambda **options: init(**options, cpu_max_num_threads=int(sys.argv[1]))
-import pliant as pl
-sim = pl.load(sys.argv[2])
-sim["block"].release()
-for _ in range(12):
-    sim.step()
-sim.save(sys.argv[3])
-"""
-
-
-def test_the_number_of_threads_makes_no_difference(tmp_path, assert_same_state):
-    sim = bath().build()
-    steps(sim, 4)
-    sim.save(tmp_path / "state.npz")
-    arguments = ["1", str(tmp_path / "state.npz"), str(tmp_path / "end.npz")]
-    subprocess.run([sys.executable, "-c", THREADS, *arguments], check=True, timeout=120)
-    sim["block"].release()
-    steps(sim, 12)
-    assert_same_state(pl.load(tmp_path / "end.npz"), sim)

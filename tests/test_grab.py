@@ -1,7 +1,5 @@
 """Grabbing: the spring against its closed form, momentum, stirring, walls that are led, and letting go."""
 
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -401,35 +399,3 @@ def test_a_wrong_target_is_told_and_a_wall_is_held_once(moving_pond):
         moving_pond.grab("ball", (-0.3, 0.2, 0))
     grip.release()
     moving_pond.grab("ball", (-0.3, 0.2, 0)).release()
-
-
-PROGRAM = """
-import hashlib
-import pliant as pl
-
-def run():
-    scene = pl.Scene(particle_radius=0.02)
-    scene.add(pl.Box(size=(0.6, 0.6, 0.32), center=(0, 0.3, 0)), pl.Boundary(inside_out=True), name="tank")
-    scene.add(pl.Box(size=(0.24, 0.24, 0.24), center=(-0.15, 0.3, 0)), pl.Elastic(young=1e5), name="cube")
-    scene.add(pl.Box(size=(0.6, 0.16, 0.32), center=(0, 0.08, 0)), pl.Fluid(), name="water")
-    sim = scene.build()
-    sim.grab("cube", (-0.15, 0.4, 0)).target = (0.1, 0.5, 0)
-    sim.grab("water", (0.2, 0.1, 0)).target = (0, 0.1, 0.05)
-    for _ in range(25):
-        sim.step()
-    return hashlib.sha256(b"".join(sim.world.particles.numpy(n).tobytes() for n in ("x", "v"))).hexdigest()
-"""
-
-ONE_THREAD = """
-import taichi as ti
-init = ti.init
-ti.init = lambda **options: init(**options, cpu_max_num_threads=1)
-"""
-
-
-def test_the_number_of_threads_changes_no_bit():
-    here: dict = {}
-    exec(PROGRAM, here)  # on all threads of this machine
-    program = ONE_THREAD + PROGRAM + "print(run())"
-    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
-    assert other.stdout.split()[-1] == here["run"]()

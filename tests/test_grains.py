@@ -411,15 +411,6 @@ def test_a_restart_is_exact(tmp_path):
     assert_same(one, other)
 
 
-def test_the_number_of_threads_makes_no_difference(tmp_path, with_threads):
-    sim = collapse().build()
-    sim.run(0.1)
-    sim.save(tmp_path / "state.npz")
-    with_threads(1, tmp_path / "state.npz", 0.05, tmp_path / "end.npz")
-    sim.run(0.05)
-    assert_same(pl.load(tmp_path / "end.npz"), sim)
-
-
 def test_a_file_without_its_grains_is_refused(tmp_path):
     sim = collapse().build()
     del sim.stores["grains"]

@@ -383,34 +383,6 @@ def test_a_mesh_is_seen_from_inside(raster):
     assert depths(raster)[HEIGHT // 2, WIDTH // 2] == pytest.approx(4.0, rel=1e-5)
 
 
-THREADS = """
-import sys, numpy as np, taichi as ti
-init = ti.init
-ti.init = lambda **options: init(**options, cpu_max_num_threads=int(sys.argv[1]))
-from pliant.core import backend
-backend.start()
-from pliant.render import *
-from pliant.render.raster import Raster
-rng = np.random.default_rng(8)
-points = [Points(np.repeat(rng.uniform(-1, 1, (4000, 3)), 2, axis=0), 0.05, rng.random((8000, 3)))]
-surface = Surface(rng.uniform(-1.5, 1.5, (900, 3)), np.arange(900).reshape(-1, 3), rng.random((900, 3)))
-lines = [Lines(rng.uniform(-2, 2, (50, 2, 3)), color) for color in ((1, 0, 0), (0, 0, 1))]
-raster = Raster(640, 360)
-raster.load(Picture(Camera((0, 0, 5), (0, 0, 0)), points, lines, [surface], ground=-1.0))
-raster.draw()
-np.save(sys.argv[2], raster.rows())
-"""
-
-
-def test_threads_do_not_show(tmp_path):
-    images = []
-    for threads in (1, 2):
-        path = tmp_path / f"{threads}.npy"
-        subprocess.run([sys.executable, "-c", THREADS, str(threads), str(path)], check=True, timeout=120)
-        images.append(np.load(path))
-    assert (images[0] == images[1]).all() and len(np.unique(images[0])) > 100
-
-
 def test_another_backend_is_refused():
     start = "from pliant.core import backend; backend.start('vulkan')\n" if is_arch_supported(ti.vulkan) else ""
     code = start + "from pliant.render.raster import Raster; Raster(20, 10)"
