@@ -9,6 +9,21 @@ import pytest
 if TYPE_CHECKING:
     from pliant import Simulation
 
+# Seconds of files that take more than ten, roughly. They are begun in this order, and shorter ones after them, so that
+# no worker is left alone with a long one at the end.
+SECONDS = {
+    "test_scenes": 190, "test_viewer_window": 100, "test_elastic": 80, "test_grains": 70, "test_validation": 65,
+    "test_run": 60, "test_grab": 55, "test_sampling": 55, "test_friction": 45, "test_threads": 40, "test_film": 35,
+    "test_commands": 35, "test_viewer_web": 35, "test_mesh_input": 30, "test_elastic_robust": 30, "test_stores": 28,
+    "test_skinning": 27, "test_raster": 25, "test_cli": 25, "test_tightness": 22, "test_simulation": 20,
+    "test_change": 19, "test_walls": 18, "test_drag": 15, "test_player": 15, "test_inspect": 14, "test_iisph": 13,
+    "test_checkpoint": 12, "test_quality": 12, "test_memory": 10, "test_viscosity": 10, "test_geometry": 10,
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: -SECONDS.get(item.path.stem, 0))
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _taichi() -> None:
