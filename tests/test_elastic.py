@@ -416,10 +416,10 @@ def follow(sim, n, every=10):
     return max(momentum), max(turning) / np.linalg.norm(first.angular_momentum), max(energy)
 
 
-def test_a_free_body_keeps_its_momenta_for_a_thousand_steps():
+def test_a_free_body_keeps_its_momenta_for_hundreds_of_steps():
     sim, _ = spun(rough=0.3)
-    momentum, turning, energy = follow(sim, 1000, 50)
-    assert momentum < 1e-5 and turning < 1e-5 and energy < 1.01
+    momentum, turning, energy = follow(sim, 400, 50)
+    assert momentum < 4e-6 and turning < 4e-6 and energy < 1.01
 
 
 def test_momenta_are_kept_where_steps_are_shorter_than_the_elastic_one():

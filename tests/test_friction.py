@@ -196,7 +196,7 @@ def test_a_layer_on_a_rough_slope_shears_where_it_is_steeper_than_its_grains_hol
     assert v.mean() > 0.3 and v[x[:, 1] < D].mean() < 0.2 * v[x[:, 1] > 4 * D].mean()
 
 
-def pile(angle=35.0, solver=None, seconds=2.0, cohesion=0.0, **settings):
+def pile(angle=35.0, solver=None, seconds=1.5, cohesion=0.0, **settings):
     scene = pl.Scene(particle_radius=D / 2, pressure=solver or pl.DFSPH(), **settings)
     scene.add(pl.Plane(), pl.Boundary())
     sand = pl.Granular(friction_angle=angle, cohesion=cohesion)
@@ -211,12 +211,12 @@ SOLVERS = [pl.DFSPH(), pytest.param(pl.IISPH(), marks=pytest.mark.slow)]
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=["DFSPH", "IISPH"])
 def test_a_pile_comes_to_rest_and_stays(solver):
-    sim = pile(solver=solver)
+    sim = pile(solver=solver, seconds=1.5)
     x = sim["sand"].x
-    sim.run(1.0)
+    sim.run(0.5)
     energy = 0.5 * (sim["sand"].v ** 2).sum(axis=1).mean() / (G * D)
     assert energy < 1e-8  # the issue asks for 1e-6
-    assert np.abs(sim["sand"].x - x).max() < 1e-3 * D
+    assert np.abs(sim["sand"].x - x).max() < 5e-4 * D
     assert 0.05 < x[:, 1].max() < 0.15  # it did fall, and did not flow apart
     assert sim.results["divergence"].iterations == friction.LEAST_SWEEPS
 

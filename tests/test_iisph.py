@@ -39,22 +39,23 @@ def test_water_carries_its_own_weight():
     """It simmers, as what error a solve leaves comes back as velocity; DFSPH does not."""
     sim = tank(1e-4)
     sim.run(1.0)
-    x, v, p = sim["water"].x, sim["water"].v, sim["water"].pressure
-    deep = np.abs(x[:, 1] - 0.25) < 0.15
-    assert np.sqrt((v**2).sum(axis=1).mean()) < 0.12
-    assert x[:, 1].max() < 0.5
-    slope = np.polyfit(x[deep, 1], p[deep], 1)[0]
-    assert slope == pytest.approx(-1000 * 9.81, rel=0.25)
+    slopes = []
+    for _ in range(20):  # one after the other they scatter by 7 %
+        sim.step()
+        x, v, p = sim["water"].x, sim["water"].v, sim["water"].pressure
+        assert np.sqrt((v**2).sum(axis=1).mean()) < 0.1
+        assert x[:, 1].max() < 0.49
+        deep = np.abs(x[:, 1] - 0.25) < 0.15
+        slopes.append(np.polyfit(x[deep, 1], p[deep], 1)[0])
+    assert np.mean(slopes) == pytest.approx(-1000 * 9.81, rel=0.12)
 
 
 def test_a_light_solid_floats_and_a_heavy_one_sinks():
-    box = pl.Box(size=(0.2, 0.2, 0.2), center=(0.25, 0.65, 0.25))
-    height = {}
-    for density in (400.0, 2500.0):
-        sim = tank(block=(box, pl.Elastic(density=density, young=1e6)))
-        sim.run(0.6)
-        height[density] = sim["block"].x[:, 1].mean()
-    assert height[400.0] > 0.45 and height[2500.0] < 0.2
+    boxes = {name: pl.Box(size=(0.2, 0.2, 0.2), center=(x, 0.65, 0.25)) for name, x in (("cork", 0.12), ("lead", 0.38))}
+    sim = tank(cork=(boxes["cork"], pl.Elastic(density=400.0, young=1e6)),
+               lead=(boxes["lead"], pl.Elastic(density=2500.0, young=1e6)))  # fmt: skip
+    sim.run(0.6)
+    assert sim["cork"].x[:, 1].mean() > 0.45 and sim["lead"].x[:, 1].mean() < 0.2
 
 
 def test_impossible_settings_are_refused():

@@ -272,11 +272,11 @@ def test_density_and_pressure_of_still_water():
     sim.run(0.4)
     depth = 0.4 - sim[water].x[:, 1]
     deep = depth > 0.1
-    assert sim[water].density[deep].mean() == pytest.approx(900, rel=0.01)
+    assert sim[water].density[deep].mean() == pytest.approx(900, rel=1e-3)
     slopes = []
     scene.on_step(lambda sim: slopes.append(np.polyfit(0.4 - sim[water].x[:, 1], sim[water].pressure, 1)[0]))
     sim.run(0.4)
-    assert np.mean(slopes) == pytest.approx(900 * 9.81, rel=0.2)
+    assert np.mean(slopes) == pytest.approx(900 * 9.81, rel=0.1)
 
 
 def test_statistics_are_sums_over_particles():

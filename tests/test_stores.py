@@ -2,15 +2,15 @@
 
 import dataclasses
 import importlib.metadata
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import taichi as ti
+from typer.testing import CliRunner
 
 import pliant as pl
+from pliant.commands import cli
 from pliant.core import registry
 from pliant.core.backend import Ints, Vectors, upload, vec3
 from pliant.core.fields import Field
@@ -138,7 +138,7 @@ def test_a_users_store_is_shown(scene):
 def test_a_users_store_is_exported_by_a_run(file, tmp_path):
     words = ["run", str(file), "--seconds", "0.02", "--fps", "50", "--format", "vtu,npz"]
     words += ["--out", str(tmp_path / "out")]
-    subprocess.run([sys.executable, "-m", "pliant", *words], check=True, capture_output=True, timeout=300)
+    assert CliRunner().invoke(cli.app, words).exit_code == 0
     for ending in ("vtu", "npz"):
         cloud = read_cloud(tmp_path / "out" / "frames" / f"dye_0001.{ending}")
         np.testing.assert_allclose(cloud.fields["age"], 0.02, rtol=1e-4)
