@@ -184,7 +184,7 @@ def tilted(angle, slope, floor=None, push=1.0, seconds=0.05):
 
 @pytest.mark.parametrize("floor, right", [(None, np.tan(np.radians(30))), (0.25, 0.25), (0.0, 0.0)])
 def test_a_layer_slides_on_a_floor_with_the_friction_of_the_floor(floor, right):
-    assert tilted(30, 15, floor)[0] == pytest.approx(right, abs=0.02)
+    assert tilted(30, 15, floor)[0] == pytest.approx(right, abs=0.003)
 
 
 def test_a_layer_on_a_rough_slope_shears_where_it_is_steeper_than_its_grains_hold():
@@ -192,8 +192,8 @@ def test_a_layer_on_a_rough_slope_shears_where_it_is_steeper_than_its_grains_hol
     _, below = tilted(30, 27, floor=10.0, push=0.3, seconds=0.5)
     _, above = tilted(30, 36, floor=10.0, push=0.3, seconds=0.25)
     x, v = above["sand"].x, above["sand"].v[:, 0]
-    assert below["sand"].v[:, 0].mean() < 0.01
-    assert v.mean() > 0.3 and v[x[:, 1] < D].mean() < 0.2 * v[x[:, 1] > 4 * D].mean()
+    assert below["sand"].v[:, 0].mean() < 1e-4
+    assert v.mean() > 0.5 and v[x[:, 1] < D].mean() < 0.02 * v[x[:, 1] > 4 * D].mean()
 
 
 def pile(angle=35.0, solver=None, seconds=1.5, cohesion=0.0, **settings):
@@ -215,9 +215,9 @@ def test_a_pile_comes_to_rest_and_stays(solver):
     x = sim["sand"].x
     sim.run(0.5)
     energy = 0.5 * (sim["sand"].v ** 2).sum(axis=1).mean() / (G * D)
-    assert energy < 1e-8  # the issue asks for 1e-6
-    assert np.abs(sim["sand"].x - x).max() < 5e-4 * D
-    assert 0.05 < x[:, 1].max() < 0.15  # it did fall, and did not flow apart
+    assert energy < 1e-10
+    assert np.abs(sim["sand"].x - x).max() < 1e-5 * D
+    assert 0.07 < x[:, 1].max() < 0.09  # it did fall, and did not flow apart
     assert sim.results["divergence"].iterations == friction.LEAST_SWEEPS
 
 
@@ -252,7 +252,7 @@ def test_friction_does_not_act_on_water():
         sim = scene.build()
         sim.run(0.06)
         speeds[name] = sim["top"].v[:, 0].mean()
-    assert speeds["water"] > 0.4 and speeds["sand"] < 0.2
+    assert speeds["water"] > 0.49 and speeds["sand"] < 0.15
 
 
 def test_sand_holds_a_solid_that_would_sink_in_water():

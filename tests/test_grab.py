@@ -113,7 +113,7 @@ def test_fixed_particles_stay_and_are_never_taken():
         sim.grab("cube", TOP)
 
 
-@pytest.mark.parametrize(("young", "strain"), [(1e4, 1.5), (1e7, 0.02)])
+@pytest.mark.parametrize(("young", "strain"), [(1e4, 1.5), (1e7, 0.003)])
 def test_a_far_target_tears_nothing(young, strain):
     """The force is bounded: a soft cube, taken by a corner, stretches to no more than 2.5 times and does not turn
     inside out, a stiff one hardly at all; both arrive."""
@@ -131,7 +131,7 @@ def test_a_far_target_tears_nothing(young, strain):
             most, least = max(most, stretch.max()), min(least, stretch.min())
     assert most < 1 + strain and least > 1 / (1 + strain)
     assert strongest <= grip.strongest * 1.001 <= 10.01 * grip.mass * G
-    assert np.linalg.norm(grip.point - grip.target + (0, G / grip.w**2, 0)) < 0.02
+    assert np.linalg.norm(grip.point - grip.target + (0, G / grip.w**2, 0)) < 0.002
     assert np.sqrt(2 * sim.stats.kinetic_energy / grip.mass) < 0.1  # m/s: it has swung out
 
 
@@ -185,7 +185,7 @@ def test_a_fast_body_is_caught_gently():
         sim.step()
         strongest = max(strongest, float(np.linalg.norm(grip.force)))
     assert strongest == pytest.approx(grip.strongest) == pytest.approx(10 * grip.mass * G)
-    assert np.linalg.norm(momentum(sim)) < 0.3 * 8.0 * grip.mass
+    assert np.linalg.norm(momentum(sim)) < 0.08 * 8.0 * grip.mass
 
 
 def test_soft_bodies_are_taken_by_more_and_pulled_by_less():
@@ -265,20 +265,20 @@ def turn(sim):
 def test_stirred_water_turns_and_keeps_its_volume():
     sim = pool().build()
     run(sim, 0.05)
-    assert abs(turn(sim)) < 0.05
+    assert abs(turn(sim)) < 1e-3
     grip = sim.grab("pool", (0.15, 0.12, 0))
     while sim.time < 1.0:
         angle = 6.0 * (sim.time - 0.05)  # about the vertical, as `turn` counts
         grip.target = (0.15 * np.cos(angle), 0.12, -0.15 * np.sin(angle))
         sim.step()
         assert sim.stats.mean_density_error < 2e-3
-    assert turn(sim) > 0.8  # of 6 rad/s that the hand makes
+    assert turn(sim) > 1.2  # of 6 rad/s that the hand makes
     assert np.linalg.norm(grip.point - grip.target) < 0.15  # the hand lags by 2 / w times its speed
     grip.release()
     at_release = turn(sim)
     run(sim, 0.6)
-    assert turn(sim) < 0.85 * at_release  # nothing drives it any more
-    assert sim["pool"].x[:, 1].mean() == pytest.approx(0.12, rel=0.08)  # it still sways, but has not swollen
+    assert turn(sim) < 0.7 * at_release  # nothing drives it any more
+    assert sim["pool"].x[:, 1].mean() == pytest.approx(0.12, rel=0.06)  # it still sways, but has not swollen
 
 
 def test_a_resting_hand_does_not_stir_and_far_particles_feel_nothing():

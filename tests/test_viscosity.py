@@ -188,7 +188,7 @@ def test_implicit_shear_decays_at_about_the_true_rate():
     for _ in range(steps):
         viscous(sim).run(dt)
     amplitude = 2 * (sim[body].v[:, 0] * np.sin(k * x[:, 1])).mean()
-    assert -np.log(amplitude) == pytest.approx(0.1, rel=0.2)
+    assert -np.log(amplitude) == pytest.approx(0.1, rel=0.08)
 
 
 def test_dropped_honey_is_stable_at_the_cfl_step():
@@ -202,7 +202,7 @@ def test_dropped_honey_is_stable_at_the_cfl_step():
         sim.step()
         energies.append(sim.stats.energy)
     assert np.diff(energies).max() < 1e-3 * energies[0], "energy grows"
-    assert sim.time > 0.3 and energies[-1] < 0.6 * energies[0]
+    assert sim.time > 0.3 and energies[-1] < 0.3 * energies[0]
     assert sim["honey"].x[:, 1].min() < D
 
 
@@ -217,7 +217,7 @@ def test_no_slip_walls_drag_and_slippery_ones_do_not():
         sim.run(0.3)
         speeds[no_slip] = sim["oil"].v[:, 0].mean()
     assert speeds[False] == pytest.approx(0.5, rel=1e-3)
-    assert 0.0 < speeds[True] < 0.47
+    assert 0.2 < speeds[True] < 0.4
 
 
 def test_a_moving_wall_drags_thick_liquid_along():
@@ -232,4 +232,4 @@ def test_a_moving_wall_drags_thick_liquid_along():
     sim = scene.build()
     sim.run(0.8)
     y, u = sim["oil"].x[:, 1], sim["oil"].v[:, 0]
-    assert np.abs(u - 0.4 * y / height).max() < 0.05 * 0.4 + 0.02
+    assert np.abs(u - 0.4 * y / height).max() < 0.05 * 0.4

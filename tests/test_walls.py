@@ -338,7 +338,7 @@ def sliding(friction):
 @pytest.mark.parametrize("friction", [0.1, 0.2])
 def test_friction_slows_by_mu_g(friction):
     before, after, seconds = sliding(friction)
-    assert (before - after) / seconds == pytest.approx(friction * 9.81, rel=0.25)
+    assert (before - after) / seconds == pytest.approx(friction * 9.81, rel=0.03)
 
 
 def test_without_friction_and_sticking_it_keeps_its_speed():
@@ -355,4 +355,4 @@ def test_friction_stops_and_does_not_turn_back():
     speeds = []
     scene.on_step(lambda sim: speeds.append(sim[water].v[:, 0].max()))
     sim.run(0.4)
-    assert max(speeds) < 0.52 and sim[water].v[:, 0].mean() == pytest.approx(0.5, abs=0.02)
+    assert max(speeds) < 0.505 and sim[water].v[:, 0].mean() == pytest.approx(0.5, abs=2e-3)
