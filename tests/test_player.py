@@ -314,7 +314,7 @@ def test_a_player_that_dies_is_told_of_and_started_again_by_a_reset(scene):
     assert not remote.alive
 
 
-def heard_by(remote, wanted, patience=60.0):
+def heard_by(remote, wanted, patience=300.0):
     end = time.monotonic() + patience
     while time.monotonic() < end:
         found = [message for message in remote.wait(1.0) if wanted(message)]

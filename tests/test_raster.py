@@ -386,5 +386,5 @@ def test_a_mesh_is_seen_from_inside(raster):
 def test_another_backend_is_refused():
     start = "from pliant.core import backend; backend.start('vulkan')\n" if is_arch_supported(ti.vulkan) else ""
     code = start + "from pliant.render.raster import Raster; Raster(20, 10)"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert ended.returncode != 0 and "start the engine on the CPU first" in ended.stderr

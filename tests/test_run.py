@@ -410,13 +410,13 @@ def test_a_terminal_that_is_closed_costs_nothing(tmp_path):
                                start_new_session=True,
                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # fmt: skip
     os.close(terminal)
-    patience = time.monotonic() + 60
+    patience = time.monotonic() + 300
     while not (tmp_path / "out/my/frames/water_0005.npz").exists() and time.monotonic() < patience:
         if select.select([master], [], [], 0.05)[0]:
             os.read(master, 4096)
     os.close(master)
     process.send_signal(signal.SIGHUP)
-    assert process.wait(60) == 128 + signal.SIGHUP
+    assert process.wait(300) == 128 + signal.SIGHUP
     run = RunFolder(tmp_path / "out" / "my")
     assert run.record()["status"] == "interrupted" and run.latest()[0] >= 5
 
@@ -741,7 +741,7 @@ def assert_ended_well(processes):
 def test_a_stuck_drawing_process_does_not_keep_a_run_from_ending(call, stuck, monkeypatch):
     processes, asked = stuck
     monkeypatch.setattr(running, "PATIENCE", 0.1)
-    send_when(lambda: asked.wait(60))
+    send_when(lambda: asked.wait(300))
     text = call("run", "my.py", "--format", "npz,png", status=143)
     assert "Ending after this step" in text and "--resume" in text
     assert len(processes) == 1, "none is started again"
@@ -752,15 +752,15 @@ def test_a_stuck_drawing_process_does_not_keep_a_run_from_ending(call, stuck, mo
 def test_a_second_signal_does_not_wait_for_pictures(call, stuck, monkeypatch):
     processes, asked = stuck
     monkeypatch.setattr(running, "PATIENCE", 1e6)
-    log, patience = Path("out/my/log.txt").absolute(), time.monotonic() + 60
+    log, patience = Path("out/my/log.txt").absolute(), time.monotonic() + 300
 
     def ending():
         while "Ending after this step" not in log.read_text() and time.monotonic() < patience:
             time.sleep(0.01)
         return time.monotonic() < patience
 
-    send_when(lambda: asked.wait(60))
-    send_when(lambda: asked.wait(60) and ending())
+    send_when(lambda: asked.wait(300))
+    send_when(lambda: asked.wait(300) and ending())
     call("run", "my.py", "--format", "npz,png", status=143)
     assert_ended_well(processes)
 
@@ -778,7 +778,7 @@ def test_a_signal_while_the_last_pictures_are_drawn(call, stuck, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Writer, "finish", finish_and_tell)
-        send_when(lambda: asked.wait(60) and finishing.wait(60))
+        send_when(lambda: asked.wait(300) and finishing.wait(300))
         call("run", "my.py", "--format", "npz,png", "--seconds", "0.03", status=143)
     assert len(record("out/my")["frames"]) == 2
     assert_ended_well(processes)

@@ -34,7 +34,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 FLAGS = ["--headless=new", "--no-sandbox", "--remote-debugging-port=0", "--use-angle=swiftshader", "--no-first-run",
          "--enable-unsafe-swiftshader", "--disable-background-networking", "--disable-extensions"]  # fmt: skip
 WIDTH, HEIGHT = 900, 480  # of the pages [pixels]
-SLOW = 120.0  # [s]: nothing takes longer, however many share the cores
+SLOW = 300.0  # [s]: nothing takes longer, however many share the cores
 
 # A block of water in the air: without gravity it stays where it is.
 SCENE = """

@@ -270,7 +270,7 @@ def test_a_scene_that_fails_shows_its_message_and_can_be_mended(tmp_path):
 )  # fmt: skip
 def test_without_a_screen_one_sentence_offers_the_browser(change, words):
     command = [sys.executable, "-m", "pliant", "view", "dam_break"]
-    done = subprocess.run(command, env=os.environ | change, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=os.environ | change, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2 and words in done.stderr and "pliant view --web" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 

@@ -16,7 +16,7 @@ from typing import Any
 from pliant.errors import PliantError
 from pliant.render import available
 
-PATIENCE = 60.0  # [s] for anything to happen: machines may be busy
+PATIENCE = 300.0  # [s] for anything to happen: machines may be busy
 GLANCE = 0.05  # [s] between looks at the report
 SCREEN = "1500x900x24"
 
