@@ -18,7 +18,7 @@ def name(alpha: float) -> str:
 
 def build(radius: float = 0.01, young: float = 3e6, poisson: float = 0.33) -> pl.Scene:
     """The experiment of Kugelstadt et al. 2021, Section 9: alpha changes the motion little, and the larger it is, the
-    less neighbours move apart in ways that the deformation gradient does not see.
+    less neighbors move apart in ways that the deformation gradient does not see.
 
     radius: particle radius [m]; young: modulus [Pa]; poisson: ratio of the beams.
     """
@@ -34,7 +34,7 @@ def build(radius: float = 0.01, young: float = 3e6, poisson: float = 0.33) -> pl
 
 
 def roughness(beam: Any, spacing: float) -> float:
-    """How far neighbours are from where the deformation gradient expects them: RMS of F X_ij - x_ij, in spacings."""
+    """How far neighbors are from where the deformation gradient expects them: RMS of F X_ij - x_ij, in spacings."""
     X, x, F = beam.rest, beam.x, beam.F
     errors = []
     for i in np.flatnonzero(~beam.fixed)[:: max(len(X) // 500, 1)]:

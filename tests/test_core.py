@@ -1,4 +1,4 @@
-"""Smoothing functions and neighbour lists, against closed forms and a slow NumPy twin."""
+"""Smoothing functions and neighbor lists, against closed forms and a slow NumPy twin."""
 
 import itertools
 
@@ -40,7 +40,7 @@ def slope(name: str, q: np.ndarray, step: float = 1e-6) -> np.ndarray:
 
 
 def lists(x: np.ndarray, period: tuple = OPEN, name: str = "cubic_spline", V: np.ndarray | None = None) -> Neighbors:
-    """Neighbour lists of particles at x."""
+    """Neighbor lists of particles at x."""
     p = Particles(["all"])
     p.add(0, {"x": x, "V": np.full(len(x), D**3) if V is None else V})
     neighbors = Neighbors(p, smoothing(name), D, period)
@@ -168,7 +168,7 @@ def test_pairs_that_barely_reach_each_other():
     assert (times.sum(axis=1) == 1).all() and (times[np.arange(300), np.arange(300) + 300] == 1).all()
 
 
-def test_stragglers_far_away_neither_blow_the_grid_up_nor_lose_neighbours():
+def test_stragglers_far_away_neither_blow_the_grid_up_nor_lose_neighbors():
     rng = np.random.default_rng(4)
     bulk = rng.uniform(0, 0.6, (300, 3))
     places = np.array([(1e4, 0, 0), (0, -1e4, 0), (1e4, 1e4, 1e4), (-1e4, 30, -1e4)])
@@ -184,7 +184,7 @@ def test_lists_grow_for_a_dense_clump():
 
 @pytest.mark.parametrize("width", [START_WIDTH, START_WIDTH + LANES])
 def test_a_list_that_is_exactly_full_loses_nobody(width):
-    """As many neighbours as a row is wide, and further candidates that are none."""
+    """As many neighbors as a row is wide, and further candidates that are none."""
     rng = np.random.default_rng(6)
     clump = rng.uniform(-0.1 * H, 0.1 * H, (width + 1, 3))
     around = rng.uniform(-2 * H, 2 * H, (200, 3))

@@ -164,7 +164,7 @@ def test_grains_are_carried_as_easily_as_they_are_fine():
 
 
 def test_what_the_wind_picks_up_keeps_to_the_cfl_condition():
-    """A step as long as the usual one would take this particle from rest past its neighbours."""
+    """A step as long as the usual one would take this particle from rest past its neighbors."""
     for velocity in ((20.0, 0, 0), lambda x, t: (20.0, 0, 0)):
         sim = drop(pl.Air(velocity, grain=1e-4), gravity=(0, 0, 0))
         k = 0.75 * 1.2 * 0.47 / (1000.0 * 1e-4)

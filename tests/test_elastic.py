@@ -309,10 +309,10 @@ def test_tension_and_compression_show_the_poisson_ratio(nu, strain):
     np.testing.assert_allclose(F[0, 0] - 1, strain, rtol=0.15)
 
 
-# --- few neighbours ---------------------------------------------------------------------------------
+# --- few neighbors ---------------------------------------------------------------------------------
 
 
-def test_few_neighbours_are_mutual_and_their_forces_balance():
+def test_few_neighbors_are_mutual_and_their_forces_balance():
     sim, body = alone(pl.Sphere(radius=0.18), neighbors=10)
     rest = sim.elasticity.rests[0]
     pairs = set(zip(rest.i.tolist(), rest.j.tolist(), strict=True))
@@ -359,7 +359,7 @@ def test_a_beam_sags_as_it_should(reference):
     np.testing.assert_allclose(reference, bend + shear, rtol=0.08)
 
 
-def test_few_neighbours_sag_nearly_alike(reference):
+def test_few_neighbors_sag_nearly_alike(reference):
     np.testing.assert_allclose(sag(neighbors=10), reference, rtol=0.05)
 
 
@@ -507,7 +507,7 @@ def test_bodies_that_differ_by_a_strain_alone_do_not_share():
 
 
 @pytest.mark.parametrize("other", [{"young": 2e5}, {"poisson": 0.4}, {"density": 900.0}, {"zero_energy": 0.5},
-                                   {"neighbours": 10}])  # fmt: skip
+                                   {"neighbors": 10}])  # fmt: skip
 def test_bodies_of_another_material_do_not_share(other):
     sim = several((block(5, 4, 3), pl.Elastic(young=1e5)),
                   (block(5, 4, 3, at=(1, 0, 0)), pl.Elastic(**{"young": 1e5, **other})))  # fmt: skip

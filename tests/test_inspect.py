@@ -31,7 +31,7 @@ def record(count: int = 10, **changes) -> dict:
     whole = {
         "scene": "dam_break", "options": {"radius": 0.04, "obstacle": True}, "seconds": 0.3, "fps": 30.0,
         "status": "finished", "error": None, "particles": {"water": 1200, "oil": 60}, "steps": 63, "wall_seconds": 3.1,
-        "milliseconds_per_step": {"pressure": 4.7, "neighbours": 3.6}, "frames": [frame(k) for k in range(count)],
+        "milliseconds_per_step": {"pressure": 4.7, "neighbors": 3.6}, "frames": [frame(k) for k in range(count)],
     }  # fmt: skip
     return whole | changes
 

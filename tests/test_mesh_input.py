@@ -509,7 +509,7 @@ def test_pickles_and_edges_of_a_proxied_surface():
 
 
 def quality(shape, points, spacing):
-    """Smallest distance of neighbours by its mean, and the largest distance of the surface from a point by spacing."""
+    """Smallest distance of neighbors by its mean, and the largest distance of the surface from a point by spacing."""
     near = cKDTree(points).query(points, k=2)[0][:, 1]
     surface = shape.surface if isinstance(shape, Mesh) else Surface(*shape.triangles())
     dense = _on_faces(surface, 50_000, np.random.default_rng(5))[0]

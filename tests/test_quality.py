@@ -35,7 +35,7 @@ def lattice(n: int) -> tuple[np.ndarray, pl.Box]:
 
 
 def fcc(n: int) -> np.ndarray:
-    """A cube of n^3 cells of a face-centred lattice whose nearest neighbours are D apart."""
+    """A cube of n^3 cells of a face-centred lattice whose nearest neighbors are D apart."""
     k = np.stack(np.meshgrid(*[np.arange(n)] * 3), -1).reshape(-1, 1, 3)
     cell = np.array([[0, 0, 0], [0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]])
     return np.sqrt(2) * D * ((k + cell).reshape(-1, 3) - n / 2 + 0.25)
@@ -64,7 +64,7 @@ def test_a_face_centred_lattice_is_the_densest():
 
 
 def test_density_near_a_plane():
-    """The first layer of a half-space lacks one plane of neighbours, which the correction gives back; half of W lies
+    """The first layer of a half-space lacks one plane of neighbors, which the correction gives back; half of W lies
     above a point of the surface, so a particle there should see about half of its density."""
     x, cube = lattice(14)
     q = Quality.of(x, D**3, D, cube)
@@ -79,7 +79,7 @@ def test_density_near_a_plane():
     assert (q.values["corrected"][edges] < 0.9).all()  # an edge is no plane: it lacks more
 
 
-def test_degenerate_neighbourhoods_are_told_apart():
+def test_degenerate_neighborhoods_are_told_apart():
     k = np.arange(5) * D
     sheet = np.stack(np.meshgrid(k, k, [0.0]), -1).reshape(-1, 3)
     thread = np.stack([k, 0 * k, 0 * k], axis=1) + (0, 2, 0)
@@ -91,7 +91,7 @@ def test_degenerate_neighbourhoods_are_told_apart():
     assert q.conditioning.least == 0.0 and q.neighbors.least == 0
 
 
-def test_a_nearly_flat_neighbourhood_counts_as_flat():
+def test_a_nearly_flat_neighborhood_counts_as_flat():
     """Two sheets: the ratio of the eigenvalues rises with their distance, through the bound."""
     k = np.arange(7) * D
     sheet = np.stack(np.meshgrid(k, k, [0.0]), -1).reshape(-1, 3)

@@ -161,7 +161,7 @@ def test_triangles_are_those_of_the_twin(raster):
     assert abs(expected - found)[both] == pytest.approx(0.0, abs=1e-4)
 
 
-def test_neighbouring_triangles_leave_no_gaps(raster):
+def test_neighboring_triangles_leave_no_gaps(raster):
     n = 40
     grid = np.stack(np.meshgrid(np.linspace(-3.7, 3.7, n), np.linspace(-2.3, 2.3, n), indexing="ij"), axis=-1)
     vertices = np.concatenate([grid.reshape(-1, 2), np.random.default_rng(4).uniform(-0.1, 0.1, (n * n, 1))], axis=1)

@@ -44,7 +44,7 @@ def creature():
 # --- first places -----------------------------------------------------------------------------------
 
 
-def test_hilbert_curve_goes_from_neighbour_to_neighbour():
+def test_hilbert_curve_goes_from_neighbor_to_neighbor():
     index = np.array(list(itertools.product(range(8), repeat=3)))
     path = index[hilbert_order(index)]
     assert len(np.unique(path, axis=0)) == 512
@@ -65,7 +65,7 @@ def test_the_inside_of_a_ball_begins_as_a_lattice():
     x = Lattice(depths_of(ball, d), ball.bounds(), d, W, 0.0).places(4189, np.random.default_rng(0))
     inner = x[np.linalg.norm(x, axis=1) < 0.7]
     nearest = cKDTree(x).query(inner, k=7)[0][:, 1:]
-    assert np.abs(nearest / d - 1).max() < 0.03, "six neighbours at the same distance"
+    assert np.abs(nearest / d - 1).max() < 0.03, "six neighbors at the same distance"
 
 
 # --- the round --------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_a_sheet_thinner_than_a_particle_is_covered():
 
 
 def test_fitted_beats_the_others_on_the_armadillo(shared):
-    """Kugelstadt 2021, Section 9: no degenerate neighbourhood where a lattice has some (24)."""
+    """Kugelstadt 2021, Section 9: no degenerate neighborhood where a lattice has some (24)."""
     armadillo = pl.Mesh(shared / "meshes" / "armadillo.obj")
     d = (armadillo.volume() / 10_000) ** (1 / 3)
     fitted, regular = better(armadillo, d, deviation=0.35)

@@ -304,7 +304,7 @@ def test_statistics_of_the_solver():
     assert all(seconds >= 0 for seconds in stats.seconds.values()) and "neighbors" in stats.seconds
 
 
-def test_mean_number_of_neighbours_is_that_of_the_lattice():
+def test_mean_number_of_neighbors_is_that_of_the_lattice():
     """Support 2 d: 6 + 12 + 8 within reach, and those at exactly 2 d as rounding has it."""
     scene = pl.Scene(particle_radius=R, gravity=(0, 0, 0), periodic=(8 * D,) * 3)
     water = scene.add(pl.Box(size=(8 * D,) * 3, center=(4 * D,) * 3), pl.Fluid())
@@ -312,7 +312,7 @@ def test_mean_number_of_neighbours_is_that_of_the_lattice():
     x = sim[water].x
     sim[water].x = x + np.random.default_rng(0).uniform(-0.01, 0.01, x.shape) * D
     sim.step()
-    assert 26 < sim.stats.neighbours < 31
+    assert 26 < sim.stats.neighbors < 31
 
 
 def test_before_the_first_step_there_are_statistics_too():

@@ -136,7 +136,7 @@ def test_affine_motions_of_meshes_are_exact(shared, name):
     vertices, faces, _ = shape.skin()
     X, spacing = filling(shape, 2000)
     skin = make(vertices, X, spacing, faces)
-    assert skin.motion.thin > 0, "there are particles without neighbours all around: these must not spoil it"
+    assert skin.motion.thin > 0, "there are particles without neighbors all around: these must not spoil it"
     size = np.ptp(vertices, axis=0).max()
     for motion, A in AFFINE.items():
         error = np.abs(skin.pose(moved(A, X).astype(np.float32)) - moved(A, vertices)).max()

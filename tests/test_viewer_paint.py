@@ -72,7 +72,7 @@ def test_numbers_under_a_colour_bar_do_not_touch():
 
 
 def figures(step, density_error):
-    seconds, iterations = {"neighbours": 0.0045, "pressure": 0.03}, {"density": 12, "divergence": 2}
+    seconds, iterations = {"neighbors": 0.0045, "pressure": 0.03}, {"density": 12, "divergence": 2}
     return Figures(1.0, 8e-4, step, 30.0, 0.1, seconds, iterations, density_error, 2.0, 10.0)
 
 

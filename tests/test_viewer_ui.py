@@ -595,7 +595,7 @@ def opened(fluid=True, skins=True, grains=True):
 
 
 def moment(step=100, **changes):
-    seconds = {"neighbours": 0.0041, "boundaries": 0.0012, "gravity": 1e-5, "viscosity": 0.0052, "elasticity": 0.0061,
+    seconds = {"neighbors": 0.0041, "boundaries": 0.0012, "gravity": 1e-5, "viscosity": 0.0052, "elasticity": 0.0061,
                "pressure": 0.0123, "density": 0.002, "advance": 0.0004, "grains": 0.0031}  # fmt: skip
     figures = Figures(12.345, 8.2e-4, step, 135.2, 0.131, seconds, {"density": 12, "divergence": 2, "elasticity": 114},
                       8e-4, 12.31, 1234.5)  # fmt: skip

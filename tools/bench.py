@@ -133,7 +133,7 @@ def timed_step(sim: "pl.Simulation") -> dict[str, float]:
 
 
 def bytes_per_particle(sim: "pl.Simulation") -> float:
-    """All arrays of a running simulation: particles, neighbour lists, wall maps, and the guard's copies."""
+    """All arrays of a running simulation: particles, neighbor lists, wall maps, and the guard's copies."""
     world = sim.world
     walls = sum(wall.map.bytes for wall in world.walls.walls if wall.map is not None)
     own = world.particles.bytes_per_element + world.neighbors.bytes_per_particle

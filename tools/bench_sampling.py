@@ -43,8 +43,8 @@ TIE = 0.01  # figures nearer than this are as good as each other
 PLAIN_WIDTH = 175  # of the tables in files and pipes
 
 QUALITY = """Quality (* another is better). Density: mean and deviation of all, of the interior, surface-corrected.
-In spacings: nearest neighbour, least and deviation; surface to particles, largest (Hausdorff) and 99.9 %.
-Least neighbours, flat neighbourhoods, relative radius, particles outside. "their": SPlisHSPlasH."""
+In spacings: nearest neighbor, least and deviation; surface to particles, largest (Hausdorff) and 99.9 %.
+Least neighbors, flat neighborhoods, relative radius, particles outside. "their": SPlisHSPlasH."""
 
 # Figures of a filling: header, where it is found in `Quality.as_dict`, what it is, and +1 or -1 if more or less is good
 Figure = tuple[str, Callable[[dict[str, Any]], float | None], str, int]

@@ -51,7 +51,7 @@ REACH = 0.5 + 0.5 / STEEP  # in spacings: where the mirrored layer is a support 
 DEPTH = 0.75  # in spacings: how deep inside the wall the map still knows the way out; a step moves 0.4 d at most
 TABLE = 512
 STENCIL = 6  # quadrature points per spacing in the wall integral
-FLAT = 5e-3  # in spacings: a neighbourhood this close to a plane is one
+FLAT = 5e-3  # in spacings: a neighborhood this close to a plane is one
 EDGE = 0.84  # share of the integral's excess over a flat wall; a lattice in a right-angled edge then has density 1.01
 
 

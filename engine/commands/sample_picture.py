@@ -28,7 +28,7 @@ WHITE = (1.0, 1.0, 1.0)
 BALL = 1.05  # radius of drawn particles, in their own: a little overlap reads as one body
 SHADOW = 0.35
 LATTICE = "regular"  # the sampling that is not relaxed
-TITLES = {"density": "Density", "nearest": "Nearest neighbour", "neighbors": "Neighbours"}
+TITLES = {"density": "Density", "nearest": "Nearest neighbor", "neighbors": "Neighbors"}
 LABELS = {"density": "of the material's own", "nearest": "spacings", "neighbors": "within the support"}
 IDEAL = {"density": 1.0, "nearest": 1.0, "neighbors": 26.0}  # of a cubic lattice, marked by a line
 

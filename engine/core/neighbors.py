@@ -1,17 +1,17 @@
-"""Who is near whom: particles sorted by cell, neighbour lists, and the kernel gradient of every pair.
+"""Who is near whom: particles sorted by cell, neighbor lists, and the kernel gradient of every pair.
 
 Each step the particles are counting-sorted into cells as wide as the support along y and z and a quarter of it
 along x, row after row. Inside a cell they are ordered by position, so the order (and with it every floating-point
 sum) depends on where the particles are and on nothing else: not on threads, not on the order in which they were given.
 
-A neighbourhood is then at most nine contiguous runs of particles, each just as long as the support is wide there.
-Lists are appended without a branch (write always, advance the counter by the test). Beside each neighbour stands
+A neighborhood is then at most nine contiguous runs of particles, each just as long as the support is wide there.
+Lists are appended without a branch (write always, advance the counter by the test). Beside each neighbor stands
 the factor V_j W'(r) / r of its gradient, so the pressure iterations need positions and nothing else:
 
     G_ij = V_j grad W_ij = factor x_ij.
 
 Rows are filled up to a multiple of LANES with the particle itself at factor 0. This changes no sum, and lets the
-compiler run the loops over neighbours in full vectors: measured, it halves the cost of a pressure iteration.
+compiler run the loops over neighbors in full vectors: measured, it halves the cost of a pressure iteration.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ from pliant.core.particles import Particles
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT, Smoothing
 
 LANES = 16
-START_WIDTH = 48  # a full neighbourhood has 26-32 members at rest; lists grow when one is fuller
+START_WIDTH = 48  # a full neighborhood has 26-32 members at rest; lists grow when one is fuller
 X_CELLS = 4  # cells per support along x: candidates come from runs cut to this precision
 SCAN_BLOCKS = 256
 CELLS_PER_PARTICLE = 16  # beyond this the grid covers the bulk only, and stragglers share its outermost cells
@@ -40,7 +40,7 @@ def triple(values: ti.template(), k: ti.template()):
 
 @ti.func
 def cell_of(x, grid: ti.template(), dims, wraps: ti.template(), periodic):
-    """Cell coordinates; outside the grid the nearest cell, which keeps neighbours in adjacent cells."""
+    """Cell coordinates; outside the grid the nearest cell, which keeps neighbors in adjacent cells."""
     c = ti.floor((x - grid[ORIGIN]) * grid[INVERSE], ti.i32)
     for k in ti.static(range(3)):
         if ti.static(wraps) and periodic[k] != 0:
@@ -276,7 +276,7 @@ class Neighbors:
 
     @property
     def mean_count(self) -> float:
-        """Mean number of neighbours, without the padding of the rows."""
+        """Mean number of neighbors, without the padding of the rows."""
         total = ti.ndarray(ti.i32, 1)
         _count_pairs(self.particles.n, self.count, self.neighbor, total)
         return float(total[0]) / max(self.particles.n, 1)

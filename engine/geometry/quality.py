@@ -1,6 +1,6 @@
-"""How good a filling of a shape with particles is: density, distances, neighbours, and how near the surface it comes.
+"""How good a filling of a shape with particles is: density, distances, neighbors, and how near the surface it comes.
 
-Solvers see a filling through sums over neighbours, so these are what is measured: whether they sum up to the density of
+Solvers see a filling through sums over neighbors, so these are what is measured: whether they sum up to the density of
 the material, whether they span all three directions, and whether the particles are spread evenly and up to the surface.
 All of it is NumPy in double precision and costs a few seconds for a quarter of a million particles.
 """
@@ -19,7 +19,7 @@ from pliant.geometry.shapes import Shape, as_points
 Array = NDArray[np.float64]
 
 FLAT = 0.1  # directions with less than this share of the largest eigenvalue of the moment matrix count as empty
-STRICTLY = 1 - 1e-3  # of the support: lattice neighbours just that far away must not be in or out by round-off
+STRICTLY = 1 - 1e-3  # of the support: lattice neighbors just that far away must not be in or out by round-off
 TOGETHER = 1e-3  # of the support: particles nearer than this are at the same place, and no direction leads there
 OUTSIDE = 1e-6  # spacings: what a particle on the surface may stick out by round-off
 SURFACE_STEP = 0.35  # spacings between the points of the surface at which the distance to the particles is taken,
@@ -61,9 +61,9 @@ class Quality:
     interior: Spread  # the same of those deeper below the surface than the support of W; a perfect filling has 1
     interior_particles: int
     corrected: Spread  # density of all, by what a perfect filling has as far below a plane surface: see `_share`
-    nearest: Spread  # distance to the nearest neighbour; a cubic lattice has 1
+    nearest: Spread  # distance to the nearest neighbor; a cubic lattice has 1
     neighbors: Spread  # how many are strictly within the support; a cubic lattice has 26
-    coplanar: int  # particles whose neighbours lie in a plane,
+    coplanar: int  # particles whose neighbors lie in a plane,
     collinear: int  # on a line,
     alone: int  # or that have none
     conditioning: Spread  # least over largest eigenvalue of the moment matrix: 1 is alike in all directions
@@ -76,7 +76,7 @@ class Quality:
 
     @property
     def degenerate(self) -> int:
-        """Particles whose neighbours do not span three directions, so that they see no full deformation gradient."""
+        """Particles whose neighbors do not span three directions, so that they see no full deformation gradient."""
         return self.coplanar + self.collinear + self.alone
 
     @classmethod
@@ -121,11 +121,11 @@ class Quality:
             ("  interior", f"{i.mean:.4f} ± {i.deviation:.4f}" if self.interior_particles else "none",
              "deeper than the support of W; 1 ± 0 is perfect"),
             ("  surface-corrected", f"{c.mean:.4f} ± {c.deviation:.4f}", "by a lattice's below a plane; 1 ± 0 too"),
-            ("nearest neighbour", f"{n.mean:.3f} ± {n.deviation:.3f}", "in spacings; a cubic lattice has 1"),
+            ("nearest neighbor", f"{n.mean:.3f} ± {n.deviation:.3f}", "in spacings; a cubic lattice has 1"),
             ("  least, 1 %, 99 %", f"{n.least:.3f}, {n.low:.3f}, {n.high:.3f}", "in spacings"),
-            ("neighbours", f"{k.mean:.1f}", "within the support; a cubic lattice has 26"),
+            ("neighbors", f"{k.mean:.1f}", "within the support; a cubic lattice has 26"),
             ("  least, 1 %", f"{k.least:.0f}, {k.low:.0f}", "10 suffice if they span three directions"),
-            ("degenerate", f"{self.degenerate:,}", "particles whose neighbours do not span three directions"),
+            ("degenerate", f"{self.degenerate:,}", "particles whose neighbors do not span three directions"),
             ("  in plane, line, alone", f"{self.coplanar:,}, {self.collinear:,}, {self.alone:,}", ""),
             ("  worst conditioning", f"{self.conditioning.least:.3f}", f"of the moment matrix; flat below {FLAT:g}"),
             ("relative radius", f"{self.relative_radius:.3f}", "least distance by the largest possible; fcc has 1"),
@@ -156,9 +156,9 @@ def relative_radius(least: float, volume_each: float) -> float:
 
 
 def _sums(tree: cKDTree, x: Array, volume: float, kernel: Smoothing, h: float) -> tuple[Array, Array, Array]:
-    """Over the neighbours of each particle: density ratio, how many there are, and the moment matrix (n, 3, 3) of
+    """Over the neighbors of each particle: density ratio, how many there are, and the moment matrix (n, 3, 3) of
     Kugelstadt et al. 2021, Eq. 8, C_i = -sum_j V_j W'(r) / r X_ij X_ij^T. All volumes are alike here; elastic bodies
-    give more to particles at the surface, and find a few more neighbourhoods flat than are counted here."""
+    give more to particles at the surface, and find a few more neighborhoods flat than are counted here."""
     n, step = len(x), 1e-4 * h
     density = np.full(n, volume * float(kernel.W(np.zeros(1), h)[0]))
     count, moment = np.zeros(n), np.zeros((n, 3, 3))

@@ -1,6 +1,6 @@
 """Makes one sound surface of the triangles that files have: merges, drops, turns, and says what was done.
 
-**Orientation.** Faces that run against their neighbours are turned with the smaller part of their patch. Then shells
+**Orientation.** Faces that run against their neighbors are turned with the smaller part of their patch. Then shells
 are looked at as wholes: an outermost closed shell has to look outward, and is turned with all that lies in it if it
 does not. A shell inside another one is a cavity if its faces look towards the inside of it, as in the file; if they
 look outward it is a solid in a solid, which changes nothing. Open parts keep to each other as in the file; beside
@@ -172,7 +172,7 @@ class Shells:
 
 
 def _agreeing(vertices: Array, faces: Integers, net: Integers) -> Flags:
-    """Which faces to turn so that neighbours agree where they can, by the net directions of their edges."""
+    """Which faces to turn so that neighbors agree where they can, by the net directions of their edges."""
     none = np.zeros(len(faces), dtype=bool)
     if not (np.abs(net) == 2).any():
         return none

@@ -188,7 +188,7 @@ def _added(surface: Surface, points: Array, normals: Array, new: Array, new_norm
 
 def _apart(points: Array, r: float) -> NDArray[np.bool_]:
     """Points in the order given, each taken if no earlier one that is taken is closer than r; in rounds: whoever has no
-    undecided earlier neighbour is taken, and decides its later ones."""
+    undecided earlier neighbor is taken, and decides its later ones."""
     pairs = cKDTree(points).query_pairs(r, output_type="ndarray")  # i < j
     taken, decided = np.zeros(len(points), dtype=bool), np.zeros(len(points), dtype=bool)
     while not decided.all():

@@ -1,7 +1,7 @@
 """What all formats ask of the arrays they write, and how formats without vectors name the parts of one.
 
 A format that only knows scalars stores `velocity` (n, 3) as `velocity_x velocity_y velocity_z` and `F` (n, 3, 3) as
-`F_xx F_xy ... F_zz`; `grouped` finds such neighbours again.
+`F_xx F_xy ... F_zz`; `grouped` finds such neighbors again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -49,7 +49,7 @@ def reconstruct(cloud: Cloud, radius: float, walls: np.ndarray | None = None) ->
     vertices, faces = np.array(mesh.mesh.vertices), np.array(mesh.mesh.triangles).astype(np.int64)
     normals = np.nan_to_num(mesh.point_attributes["normals"])  # where triangles have no area
     vertices, normals = _cut(vertices, normals, planes, INSET * radius)
-    spread = _neighbour_means(faces, len(vertices))
+    spread = _neighbor_means(faces, len(vertices))
     shaped = {
         name: _smoothed(values, spread).reshape(len(vertices), *fields[name].shape[1:])
         for name, values in zip(names, columns, strict=True)
@@ -193,8 +193,8 @@ def _splash(x: np.ndarray, radius: float, columns: Sequence[np.ndarray]) -> tupl
     return mesh, [np.stack([found[f"{j}.{k}"] for k in range(c.shape[1])], axis=1) for j, c in enumerate(columns)]
 
 
-def _neighbour_means(faces: np.ndarray, count: int) -> csr_matrix:
-    """The matrix that replaces each vertex's value by the mean of its own and its neighbours'."""
+def _neighbor_means(faces: np.ndarray, count: int) -> csr_matrix:
+    """The matrix that replaces each vertex's value by the mean of its own and its neighbors'."""
     i, j = faces[:, [0, 1, 2, 1, 2, 0]].T.ravel(), faces[:, [1, 2, 0, 0, 1, 2]].T.ravel()
     links = csr_matrix((np.ones(len(i), np.float32), (i, j)), (count, count)) + identity(count, np.float32, "csr")
     links.data[:] = 1.0  # each edge was counted once for each of its triangles

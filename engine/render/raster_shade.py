@@ -13,17 +13,17 @@ from pliant.render.shadow import Grid, Rows
 SHEEN = 0.10  # of the key light that a dry surface reflects
 CREVICE = 0.33  # of the light that a pixel deep between others loses
 FLAT = 0.15  # slope up to which a surface does not count as hollow: the faces of smooth meshes meet at such angles
-AWAY = 2  # pixels to the neighbours that may stand around one
-AROUND = ((AWAY, AWAY), (AWAY, -AWAY))  # to one of two opposite neighbours
+AWAY = 2  # pixels to the neighbors that may stand around one
+AROUND = ((AWAY, AWAY), (AWAY, -AWAY))  # to one of two opposite neighbors
 FINISHED = -1.0  # gloss of a triangle whose corners already have the colours that are seen
-OUTLINE = 1.01  # times its depth: what is so far behind a neighbour makes the edge between them an outline
+OUTLINE = 1.01  # times its depth: what is so far behind a neighbor makes the edge between them an outline
 
 
 @ti.func
 def _around(keys: ti.template(), i: ti.i32, j: ti.i32, here: ti.f32, scale: ti.f32) -> ti.math.vec2:
     """How hollow a surface is at a pixel, in 0..1, and the farthest depth next to it.
 
-    1 / depth is linear across a flat surface. Where the mean of two opposite neighbours is above that, the surface is
+    1 / depth is linear across a flat surface. Where the mean of two opposite neighbors is above that, the surface is
     hollow, by the slope (mean here / there - 1) times pixels per unit of slope, over their distance.
     """
     hollow, last, flat = 0.0, 0.0, 0.5 * scale / (2.0**0.5 * AWAY * here * here)

@@ -15,7 +15,7 @@ from pliant.render.picture import Points, Surface, Triple
 
 _MAX_CELLS = 768  # along the longer side of the map: about two pixels of a 1280-wide picture per cell
 _EMPTY = -1e30
-_BIAS = 4.0  # how many radii an occluder must stand above a particle: neighbours in the same surface do not count
+_BIAS = 4.0  # how many radii an occluder must stand above a particle: neighbors in the same surface do not count
 _TAPS = 3  # half-width, in cells, of the window over which a particle's shadow is averaged
 _BLUR = 3  # half-width, in cells, of the filters that soften the outline
 _MAX_SAMPLES = 200_000  # on triangles of coarse meshes; of glossy ones that are fine, the vertices sample them

@@ -23,7 +23,7 @@ from pliant.solvers.pressure.dfsph import DFSPH
 if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
 
-BYTES_PER_PARTICLE = 1024  # neighbour lists included; measured by `pliant bench fluid`
+BYTES_PER_PARTICLE = 1024  # neighbor lists included; measured by `pliant bench fluid`
 BYTES_PER_ELASTIC = 1024  # more for each elastic particle, its matrix apart
 BYTES_PER_STANDING = 256  # more for each particle that bears shear stress as sand does
 BYTES_PER_GRAIN = 80  # its state twice, and a copy for a frame
@@ -34,7 +34,7 @@ FASTEST = 1e6  # [m/s]
 FILE_NAME = re.compile(r"\w[\w .+-]{0,99}")
 LONGEST_NAME = 200  # bytes: file systems allow 255, and a number and an ending come behind it
 NUMBERED = re.compile(r"(.+?)((_surface|_skin|_grains)?_\d{4,}|_surface|_skin|_grains)")  # files of a body are named so
-LEAST_PERIOD = 3  # in supports: fewer, and a particle would meet two images of the same neighbour
+LEAST_PERIOD = 3  # in supports: fewer, and a particle would meet two images of the same neighbor
 
 
 class Settings(Options):

@@ -4,8 +4,8 @@ F_i = sum_j (x_j - x_i) g_ij^T with the corrected gradients g_ij of the rest pos
 `solvers/elasticity/rest.py`). Nothing else is needed, so that skins of a run that is read from its files move as they
 did while it was simulated.
 
-**Thin parts.** Where neighbours lie in a plane or on a line, or there are none, F_i is known on these directions alone.
-The others are taken from neighbours that know more, from one to the next as far as it takes: the mean P of their
+**Thin parts.** Where neighbors lie in a plane or on a line, or there are none, F_i is known on these directions alone.
+The others are taken from neighbors that know more, from one to the next as far as it takes: the mean P of their
 gradients, turned by the least rotation Q that brings the directions that are known to where they are,
 
     F_i = F_i S_i + Q P (1 - S_i),
@@ -24,7 +24,7 @@ from pliant.core.backend import Ints, Matrices, Reals, RealTable, Vectors, mat3,
 from pliant.core.smoothing import Smoothing
 from pliant.solvers.elasticity.rest import Rest, rest_pose
 
-SOLID = 3  # directions that have neighbours at a particle whose gradient is known as a whole
+SOLID = 3  # directions that have neighbors at a particle whose gradient is known as a whole
 NEAREST = 4  # solid particles that a part out of touch with them is completed from
 LEAST = 1e-12  # what is shorter than this has no direction; gradients are about one
 
@@ -181,7 +181,7 @@ def _roots(rest: Rest) -> np.ndarray:
 
 
 def _out_of_touch(rest: Rest, roots: np.ndarray) -> np.ndarray:
-    """One particle, the best-known, of each part of the body that no chain of neighbours joins to a root."""
+    """One particle, the best-known, of each part of the body that no chain of neighbors joins to a root."""
     graph = sp.csr_matrix((np.ones(len(rest.i)), (rest.i, rest.j)), (rest.n, rest.n))
     count, part = connected_components(graph, directed=False)
     rooted = np.zeros(count, bool)

@@ -1,4 +1,4 @@
-"""The rest pose of an elastic body: who is whose neighbour, volumes, corrected gradients, and the constant matrix.
+"""The rest pose of an elastic body: who is whose neighbor, volumes, corrected gradients, and the constant matrix.
 
 Everything here is worked out once, in double precision (Kugelstadt et al. 2021, Sections 3 and 4). With the corrected
 gradients g_ij = V_j L_i grad W_ij (Eq. 7,
@@ -9,8 +9,8 @@ spacings at a plane, and show too little of a bending. So the surplus is kept th
 the total is exact, and a beam of five particles across bends by what it should within a percent. Without the surplus it
 is 15 % too soft, and with all volumes scaled alike its error shrinks as slowly as the spacing.
 
-**Thin parts.** Where neighbours lie in a plane, on a line or nowhere, the matrix of Eq. 8 is singular. There L_i is the
-inverse on the directions that have neighbours, which a projection S_i keeps, and the particle is a piece of sheet or
+**Thin parts.** Where neighbors lie in a plane, on a line or nowhere, the matrix of Eq. 8 is singular. There L_i is the
+inverse on the directions that have neighbors, which a projection S_i keeps, and the particle is a piece of sheet or
 thread: it is stretched and sheared within S_i alone, and thins out freely (see `Elastic.lame_lambda`). Bending is then
 left to the zero-energy term.
 """
@@ -27,8 +27,8 @@ from pliant.geometry.quality import FLAT
 
 Array = NDArray[np.float64]
 
-SURFACE = 0.1  # share of the gradients of all neighbours that must not cancel out at a particle of the surface
-LEAST_VOLUME = 0.3  # of the mean: what a particle keeps whatever its neighbours take
+SURFACE = 0.1  # share of the gradients of all neighbors that must not cancel out at a particle of the surface
+LEAST_VOLUME = 0.3  # of the mean: what a particle keeps whatever its neighbors take
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Rest:
 
     X: Array  # positions (n, 3) [m]
     V: Array  # volumes (n,) [m^3], their sum the volume of the body
-    L: Array  # corrections (n, 3, 3); zero along directions without neighbours
-    rank: NDArray[np.int64]  # how many directions have neighbours (n,)
+    L: Array  # corrections (n, 3, 3); zero along directions without neighbors
+    rank: NDArray[np.int64]  # how many directions have neighbors (n,)
     i: NDArray[np.int64]
     j: NDArray[np.int64]
     Xij: Array  # X_i - X_j (pairs, 3) [m]
@@ -64,7 +64,7 @@ class Rest:
 
     @property
     def S(self) -> Array:  # noqa: N802
-        """Projections on the directions that have neighbours (n, 3, 3)."""
+        """Projections on the directions that have neighbors (n, 3, 3)."""
         return np.einsum("nab,nbc->nac", self.L, np.linalg.pinv(self.L, hermitian=True))
 
     @property
@@ -77,7 +77,7 @@ class Rest:
         return np.where(lean > SURFACE * total, towards / np.maximum(lean, 1e-300), 0.0)
 
     def sum_over_pairs(self, values: Array) -> Array:
-        """Sum over the neighbours of each particle."""
+        """Sum over the neighbors of each particle."""
         flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
         sums = [np.bincount(self.i, column, self.n) for column in flat.T]
         return np.stack(sums, axis=-1).astype(float).reshape(self.n, *values.shape[1:])
@@ -128,7 +128,7 @@ def rest_pose(X: Array, volume: float, spacing: float, smoothing: Smoothing, nea
 
 
 def _pairs(X: Array, h: float, periods: Array | None) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """All pairs closer than h, both ways, sorted; particles at the same place are no neighbours. Those of a lattice
+    """All pairs closer than h, both ways, sorted; particles at the same place are no neighbors. Those of a lattice
     that are just h apart, where W is zero, must not be in or out by round-off."""
     reach = h * (1 - 1e-3)
     if periods is None or not np.any(periods):
@@ -147,7 +147,7 @@ def _pairs(X: Array, h: float, periods: Array | None) -> tuple[NDArray[np.int64]
 
 
 def _volumes(i: NDArray, j: NDArray, W: Array, eq5: Array, volume: float) -> Array:  # noqa: N803
-    """Volumes by Eq. 5, what is too much taken from those neighbours that have less of it."""
+    """Volumes by Eq. 5, what is too much taken from those neighbors that have less of it."""
     n = len(eq5)
     surplus = eq5 * n / volume - 1.0
     flow = W * np.maximum(surplus[i] - surplus[j], 0.0)
@@ -159,7 +159,7 @@ def _volumes(i: NDArray, j: NDArray, W: Array, eq5: Array, volume: float) -> Arr
 
 
 def _nearest(i: NDArray, j: NDArray, r: Array, count: int, n: int) -> NDArray[np.bool_]:
-    """Pairs in which one is among the `count` nearest of the other: symmetric, or forces would not balance. Neighbours
+    """Pairs in which one is among the `count` nearest of the other: symmetric, or forces would not balance. Neighbors
     as far as the last one counted are counted too, so that a lattice keeps its symmetry."""
     order = np.lexsort((r, i))
     start = np.searchsorted(i, np.arange(n))
@@ -190,7 +190,7 @@ def stiffness(rest: Rest, shear: float, zero_energy: float, weight: Array) -> sp
 
     With Y_a x = sum_j hold_ij Xij,a (x_i - x_j) the zero-energy part is
     sum_j hold_ij |F_i Xij - x_ij|^2 = F_i second F_i^T - 2 F_i . Y_i + sum_j hold_ij |x_ij|^2, which needs no matrix of
-    all pairs of neighbours."""
+    all pairs of neighbors."""
     G, second, w = rest.gradients, rest.second, sp.diags(weight)
     half = []
     for a in range(3):
@@ -203,7 +203,7 @@ def stiffness(rest: Rest, shear: float, zero_energy: float, weight: Array) -> sp
 
 
 def fold(rest: Rest, lanes: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Pairs as rows of a table, filled up to a multiple of `lanes` with the particle itself: counts (n,), neighbours
+    """Pairs as rows of a table, filled up to a multiple of `lanes` with the particle itself: counts (n,), neighbors
     (n, width) and, for weights, which pair stands where (n, width), -1 where none does."""
     counts = np.bincount(rest.i, minlength=rest.n)
     width = max(-(-int(counts.max(initial=0)) // lanes), 1) * lanes

@@ -7,12 +7,12 @@ pi)^(1/3). The speed relative to the air decays as 1 / (1 + k |v_rel| t) under t
 solution, hence never overshoots the air, however light the particle or long the step.
 
 Omega is the share of the particle that oncoming air finds: one minus the largest cosine between the direction from
-which it comes and those to the neighbours, a wall being one of them. Even in the middle of a packing the nearest of
+which it comes and those to the neighbors, a wall being one of them. Even in the middle of a packing the nearest of
 these directions is some degrees off, and about 0.04 would be left. There no air flows: Omega counts as far as a
 particle is free or at the surface, 1 - bulk (1 - surface), where
 
     surface  grows from 0 to 1 with the gradient of the colour field, c = sum_j V_j W_ij + wall        (Eq. 8, 9)
-    bulk     grows from 0 for a lone particle to 1 where two thirds of its neighbours are there.
+    bulk     grows from 0 for a lone particle to 1 where two thirds of its neighbors are there.
 
 Air that blows into the surface of the bulk flows along it:  v_air,i = v_air - (v_air . n) n           (Eq. 10).
 
@@ -36,7 +36,7 @@ from pliant.materials.air import Air, WindGrid
 from pliant.solvers.stage import Force, material_table
 
 HIDDEN, SHOWN = 0.35, 0.65  # of the gradient at a flat surface: where `surface` begins, and where it is 1
-FULL = 2 / 3  # share of a full neighbourhood that makes up the bulk (Gissler et al. 2017)
+FULL = 2 / 3  # share of a full neighborhood that makes up the bulk (Gissler et al. 2017)
 STILL = 0.5 / STEEP  # of a wall's gradient, whose mirror image moves along: what stands still adds half as much
 LOW, SCALE = 0, 1  # rows of a grid's table: its first node, and nodes per metre
 

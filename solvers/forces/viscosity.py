@@ -7,7 +7,7 @@ The pair coefficients derive from the dynamic viscosity mu, averaged over the pa
 
 Morris' form is the accurate one: on the rest lattice it gives 1.02 times the true Laplacian of a shear flow, in
 disorder 0.99. Weiler's acts along x_ij, which keeps angular momentum, so that thick threads coil; but with some thirty
-neighbours it is anisotropic (0.71 to 1.48 on the lattice, 0.79 on average in disorder), which c = 1 / 0.79 corrects on
+neighbors it is anisotropic (0.71 to 1.48 on the lattice, 0.79 on average in disorder), which c = 1 / 0.79 corrects on
 average.
 
 To the viscosity of the liquid comes a numerical one, damping d sqrt(|g| d): an incompressible fluid of particles keeps

@@ -25,7 +25,7 @@ Stresses are carried along by the particles. A pile at rest therefore starts eve
 what imbalance the sweeps left in one step is what the next one starts with: it dies away, to speeds of 1e-6 m/s. For
 this, what the sweeps leave must be less than what there is: their tolerance is a share of the motion (`tolerance`).
 
-The pressure in the bound is the mean over the neighbourhood, of the sweep before. Among packed particles some bear no
+The pressure in the bound is the mean over the neighborhood, of the sweep before. Among packed particles some bear no
 pressure for a while, as grains do between force chains; without this they would be free to slip, and piles would sag.
 And it is for single particles at the toe of a pile, which reach rest density nowhere, that contact with walls is a
 constraint of its own.
@@ -351,7 +351,7 @@ class Friction:
         return self._scratch[1]
 
     def prepare(self, inverse_density: ti.Ndarray) -> None:
-        """E as for an isotropic neighbourhood: a third of what D has from the neighbors, and all of what their
+        """E as for an isotropic neighborhood: a third of what D has from the neighbors, and all of what their
         lopsidedness adds. Walls have no part in it."""
         p = self.world.particles
         p.part.fill(0.0)

@@ -1,5 +1,5 @@
 """The motion of a granular medium as a field, which its grains read (Neder 2024, Section 5.12; on a grid instead of
-over the neighbours of each grain, as Section 6 suggests).
+over the neighbors of each grain, as Section 6 suggests).
 
 Nodes stand about 2/3 of a spacing d apart, in blocks of 8^3. Only blocks within reach of particles have nodes, so that
 a stray particle costs a few blocks. Nodes stand at fixed places: they must not move with the box around the particles,
@@ -34,7 +34,7 @@ MEAN_WEIGHT = 4 * np.pi * REACH**3 * 16 / 315  # of all particles of a full medi
 LOG = 3
 DENSITY = 1 << LOG  # nodes along a block's edge
 OWN = DENSITY**3
-SIDE = DENSITY + 1  # a block also holds the next nodes of its neighbours, so that grains find all corners in it
+SIDE = DENSITY + 1  # a block also holds the next nodes of its neighbors, so that grains find all corners in it
 PADDED = SIDE**3
 BLOCK = 16 / 3  # in spacings: nodes 2/3 apart. Coarser, crowds in the cells go unseen; finer, it costs more
 STAND_OFF = 0.5  # in spacings: where particles stand in front of walls

@@ -14,7 +14,7 @@ from pliant.core.world import BodySamples, wall_distance
 from pliant.errors import SceneError
 
 TILE = 16  # grains along the edge of the tile
-RELAXING = 40  # rounds of repulsion; the nearest neighbours are then 0.7 grain spacings apart or more
+RELAXING = 40  # rounds of repulsion; the nearest neighbors are then 0.7 grain spacings apart or more
 NEIGHBOURS = 12
 NEAR = 0.9  # in spacings: how far from the particles of a body its grains may lie; a cube's corner is 0.87 away
 CLOSE = 0.25  # in spacings: here they lie whatever the shape says, since some particles stand on its very surface

@@ -65,7 +65,7 @@ def _morton(points: np.ndarray, bits: int = 10) -> np.ndarray:
 def _reach(matrix: sparse.csr_array, points: np.ndarray) -> float:
     """How far apart points may be and still have a common non-zero: seen in a few rows."""
     rows = np.arange(0, len(points), max(len(points) // 100, 1))
-    row, column = neighbours(matrix, rows)
+    row, column = neighbors(matrix, rows)
     return float(np.linalg.norm(points[rows[row]] - points[column], axis=1).max(initial=0.0))
 
 
@@ -95,7 +95,7 @@ def _cut(matrix: sparse.csr_array, points: np.ndarray, part: np.ndarray, side: n
     """A separator of `part` and what it leaves on either side. `side` is -1 everywhere, before and after."""
     low, high = _halves(points[part], part, reach)
     side[low], side[high] = 0, 1
-    row, column = neighbours(matrix, low)
+    row, column = neighbors(matrix, low)
     across = side[column] == 1
     separator = _vertex_cover(low[row[across]], column[across])
     side[separator] = -1
@@ -104,7 +104,7 @@ def _cut(matrix: sparse.csr_array, points: np.ndarray, part: np.ndarray, side: n
     return separator, halves
 
 
-def neighbours(matrix: sparse.csr_array, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def neighbors(matrix: sparse.csr_array, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The non-zeros of some rows, as (which of `rows`, column)."""
     begin = matrix.indptr[rows].astype(np.int64)
     count = matrix.indptr[rows + 1] - begin
@@ -138,7 +138,7 @@ def _vertex_cover(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     seen, reached = partner < 0, np.zeros(len(right), bool)
     front = np.flatnonzero(seen)
     while len(front):
-        new = np.unique(neighbours(graph, front)[1])
+        new = np.unique(neighbors(graph, front)[1])
         new = new[~reached[new]]
         reached[new] = True
         front = back[new]
@@ -204,7 +204,7 @@ def analyse(matrix: sparse.csr_array, dissection: Dissection) -> Supernodes:
     merged: list[list[int]] = [[s] for s in range(len(parent))]  # the pieces in each supernode, in order
     entries = np.zeros(len(parent), np.int64)  # without explicit zeros
     for s, piece in enumerate(dissection.pieces):
-        touched = [new[neighbours(matrix, piece)[1]]] + [rows[c] for c in children[s]]
+        touched = [new[neighbors(matrix, piece)[1]]] + [rows[c] for c in children[s]]
         for some in touched:
             mark[some] = True
         rows.append(end[s] + np.flatnonzero(mark[end[s] :]))

@@ -33,7 +33,7 @@ FIRST_STEP = 1.0  # replaced by the curvature after one sweep
 TWO_SIDED = 2.0  # tolerance of the two-sided error, in tolerances of compression
 LONGEST_STEP = 20.0
 SHORTEST_STEP = 0.1
-LONELY = 1e-2  # particles with a diagonal below this share of a full neighbourhood's have nothing to push against
+LONELY = 1e-2  # particles with a diagonal below this share of a full neighborhood's have nothing to push against
 
 
 class ProjectionOptions(PressureOptions):

@@ -39,7 +39,7 @@ def poiseuille_series(y: np.ndarray, t: float, nu: float = NU) -> np.ndarray:
 def lattice_laplacian() -> float:
     """The viscous force of a shear flow on the rest lattice over the exact one: sum_j V |W'(r)| / r y^2.
 
-    It tends to 1 with more neighbours, not with smaller particles: h / d is fixed, so this part of the error stays.
+    It tends to 1 with more neighbors, not with smaller particles: h / d is fixed, so this part of the error stays.
     """
     k = np.arange(-SPACINGS_PER_SUPPORT, SPACINGS_PER_SUPPORT + 1)
     x, y, z = (a.ravel().astype(float) for a in np.meshgrid(k, k, k))  # in spacings: V = 1

@@ -10,7 +10,7 @@ better for it on the models of `pliant bench sampling`:
 - **Pressure** evens out the density towards 0.97 of its mean, not towards the rest density. The number of particles is
   given, so the mean is what can be had; with a higher target surfaces tear open (largest hole 1.3 to 2 d instead of 1).
   Moves have momentum, so that what is uneven over long distances settles sooner.
-- **Cohesion** pushes everywhere, but pulls only on particles whose neighbours lie almost in a plane or on a line (Eq. 8
+- **Cohesion** pushes everywhere, but pulls only on particles whose neighbors lie almost in a plane or on a line (Eq. 8
   nearly singular). Pulling on all acts like surface tension: it empties claws and crowds the inside.
 - **Layer.** Particles keep a depth of d/2 as in the paper, but in parts of a thickness T less than 2 d only
   d/2 (T / 2 d)^2. There is room for two layers then, or a zigzag, where one flat layer would be degenerate.
@@ -36,7 +36,7 @@ COHESION = 4.0  # beta of Eq. 35 (Kugelstadt 2021, Section 9)
 ADHESION = 0.2  # gamma of Eq. 36 (the same)
 RELAXED = 0.5  # share of the pressure's displacement that is made: Jacobi's method overshoots with more
 MOMENTUM = 0.7  # share of the last move that is made again: what is uneven over long distances settles sooner
-COMPANY = 0.6  # det / (trace / 3)^3 of Eq. 8 below which a particle is drawn to its neighbours,
+COMPANY = 0.6  # det / (trace / 3)^3 of Eq. 8 below which a particle is drawn to its neighbors,
 DRAWN = 8.0  # and how strongly
 EVEN = 0.97  # of the mean density: what pressure aims at
 
@@ -55,7 +55,7 @@ def _feel(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: I
                 beta, slope = profile(z / spacing, profiles)
                 density[i] += beta
                 wall[i] = slope / spacing * g
-        total, squares = wall[i], 0.01 / (spacing * spacing)  # for a particle without neighbours
+        total, squares = wall[i], 0.01 / (spacing * spacing)  # for a particle without neighbors
         for k in range(count[i]):
             gradient = factor[i, k] * difference(x[i], x[neighbor[i, k]], wraps, period)
             total += gradient

@@ -1,7 +1,7 @@
 """First places for a given number of particles: a lattice in the inside of a shape, shares of it at the surface.
 
 A cell of the lattice whose inside is whole gets one particle. Where the surface cuts cells, each is due a share of one,
-and the shares are added up along a Hilbert curve, which visits neighbours one after the other: whenever the sum passes
+and the shares are added up along a Hilbert curve, which visits neighbors one after the other: whenever the sum passes
 a whole number, the cell it has come to gets a particle. So the number comes out exactly, no part of the shape is
 forgotten because it lies between two planes of the lattice, and nothing is left to chance.
 

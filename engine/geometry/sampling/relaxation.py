@@ -103,7 +103,7 @@ class Relaxation:
 
     def displace(self) -> None:
         """Puts into the velocities how far [m] each particle wants to move in this round. They hold how far it came in
-        the last one; neighbours and densities are those of now."""
+        the last one; neighbors and densities are those of now."""
         raise NotImplementedError
 
     def round(self, share: float) -> tuple[float, float]:
