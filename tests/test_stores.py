@@ -144,6 +144,60 @@ def test_a_users_store_is_exported_by_a_run(file, tmp_path):
         np.testing.assert_allclose(cloud.fields["age"], 0.02, rtol=1e-4)
 
 
+def test_a_scene_file_that_is_read_again_replaces_what_it_defined(file, tmp_path):
+    """And so does a copy of it: nothing acts twice."""
+    copy = tmp_path / "copy.py"
+    copy.write_text(file.read_text().replace("x[i].y += dt", "x[i].y -= dt"))
+    for path, way in ((file, 1), (copy, -1), (file, 1)):
+        sim = make_scene(find_scene(str(path)), {}).build()
+        start = sim["dye"].x
+        sim.run(0.02)
+        np.testing.assert_allclose((sim["dye"].x - start)[:, 1], 0.02 * way, atol=1e-6)
+
+
+def test_a_force_of_a_users_own_takes_part():
+    class Lift(pl.Force):
+        """Cancels gravity for what is marked so."""
+
+        name = "lift"
+
+        @classmethod
+        def wanted(cls, materials, settings):
+            return any(getattr(material, "lifted", False) for material in materials)
+
+        def run(self, dt):
+            p = self.world.particles
+            lifted = np.array([getattr(m, "lifted", False) for m in self.world.materials])[p.numpy("material")]
+            p.set("v", p.numpy("v") + dt * np.outer(lifted, [0, 9.81, 0]))
+
+    class Helium(pl.Fluid):
+        """A fluid that floats in nothing."""
+
+        lifted = True
+
+    scene = pl.Scene(particle_radius=D / 2)
+    scene.add(pl.Box(size=(0.2, 0.2, 0.2)), Helium(), name="balloon")
+    scene.add(pl.Box(size=(0.2, 0.2, 0.2), center=(2, 0, 0)), pl.Fluid(), name="water")
+    sim = scene.build()
+    sim.run(0.1)
+    assert np.abs(sim["balloon"].v).max() < 1e-4 and sim["water"].v[:, 1].mean() == pytest.approx(-0.981, rel=1e-3)
+
+
+def test_a_store_may_not_take_the_name_of_another():
+    class Grains(ArrayStore):
+        name = "grains"
+        fields = (Field("x", "vector", "m", "position", carried=True),)
+
+        @classmethod
+        def wanted(cls, materials, settings):
+            return any(getattr(material, "grains", 0) == 7 for material in materials)
+
+    scene = pl.Scene(particle_radius=D / 2)
+    scene.add(pl.Box(size=(0.2, 0.2, 0.2)), pl.Granular(grains=7), name="sand")
+    with pytest.raises(pl.PliantError, match="the store 'grains' is declared twice"):
+        scene.build()
+
+
 def test_plugins_of_installed_packages_are_loaded_once(monkeypatch):
     called = []
     entry = SimpleNamespace(name="mine", value="mine:start", load=lambda: lambda: called.append(1))

@@ -17,16 +17,21 @@ _loaded = False
 
 
 class Registry(Generic[T]):
-    """The classes of one kind. A file that is read again replaces its own."""
+    """The classes of one kind: those of the engine, and of others the newest of each name, so that a scene file that is
+    read again, or a copy of it, replaces what it defined before."""
 
     def __init__(self) -> None:
         self._classes: dict[tuple[str, str], T] = {}
 
     def add(self, cls: T) -> None:
-        self._classes[cls.__module__, cls.__qualname__] = cls
+        key = cls.__module__, cls.__qualname__
+        self._classes.pop(key, None)
+        self._classes[key] = cls
 
     def __iter__(self) -> Iterator[T]:
-        return iter(list(self._classes.values()))
+        engine = [cls for cls in self._classes.values() if cls.__module__.startswith("pliant.")]
+        others = {getattr(c, "name", c.__qualname__): c for c in self._classes.values() if c not in engine}
+        return iter([*engine, *others.values()])
 
 
 def load_plugins() -> None:

@@ -12,6 +12,7 @@ from pliant.core.particles import Particles
 from pliant.core.smoothing import smoothing
 from pliant.core.store import Store
 from pliant.core.world import BodyGroup, BodySamples, World
+from pliant.errors import PliantError
 from pliant.scene import assembly
 from pliant.scene.scene import Scene
 from pliant.solvers.prescribed import Prescribed
@@ -34,6 +35,8 @@ def make_world(scene: Scene, samples: Sequence[BodySamples], walls: list[Wall], 
     )  # fmt: skip
     for kind in Store.kinds:
         if not kind.built_in and kind.wanted([s.material for s in samples], settings):
+            if kind.name in world.stores:
+                raise PliantError(f"the store {kind.name!r} is declared twice; choose another name")
             world.stores[kind.name] = kind.build(world, samples)
     return world
 
