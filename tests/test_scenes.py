@@ -10,14 +10,14 @@ import pliant as pl
 import pliant.scenes
 
 LOW = {  # options of build(), and seconds after which check() holds
-    "bunny_moving": ({"radius": 0.045}, 0.6),
-    "bunny_on_sand": ({"radius": 0.02}, 0.7),
+    "bunny_moving": ({"radius": 0.06}, 0.6),
+    "bunny_on_sand": ({"radius": 0.025}, 0.7),
     "cantilever_alpha": ({"radius": 0.0167}, 0.6),
     "dam_break": ({"radius": 0.04}, 1.2),
     "double_dam_break": ({"radius": 0.04}, 1.0),
-    "falling_bodies_in_water": ({"radius": 0.03}, 1.4),
+    "falling_bodies_in_water": ({"radius": 0.036}, 1.2),
     "honey": ({"radius": 0.006}, 0.5),
-    "hourglass": ({"radius": 0.0055, "neck": 0.024}, 0.7),
+    "hourglass": ({"radius": 0.0065, "neck": 0.026}, 0.5),
     "moving_wall": ({"radius": 0.05}, 2.5),
     "randomized_walrus": ({"radius": 0.07, "dt": 4e-3}, 2.4),
     "sand_column": ({"radius": 0.01}, 1.0),
@@ -27,7 +27,7 @@ LOW = {  # options of build(), and seconds after which check() holds
     "still_water": ({"radius": 0.03}, 3.0),
     "twisted_beam": ({"radius": 0.05, "turns": 2.0, "seconds": 0.2}, 0.6),
     "wet_and_dry": ({"radius": 0.02}, 0.8),
-    "wheel_in_sand": ({"radius": 0.02}, 1.0),
+    "wheel_in_sand": ({"radius": 0.025}, 1.0),
     "wobbling_armadillo": ({"radius": 0.04}, 0.5),
 }
 
