@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pliant.core import watchdog
 from pliant.core.data import Cloud, Snapshot, TriMesh
 from pliant.errors import PliantError
 from pliant.io.png import write_png
 from pliant.io.video import write_video
 from pliant.render import Look, Renderer, available
 from pliant.render.render_scene import CloudStyle, RenderScene, RenderWall
-from pliant.run import draw_process, drawing
+from pliant.run import draw_process, drawing, watchdog
 from pliant.run.draw_process import RunawayError
 from pliant.run.drawing import draw_frames, settle
 

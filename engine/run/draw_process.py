@@ -14,12 +14,12 @@ from typing import Any
 from pliant.core import backend
 from pliant.core.data import Snapshot
 from pliant.core.processes import first_to_go, ignore_interrupts, start_apart
-from pliant.core.watchdog import Watchdog, memory_limit
 from pliant.errors import PliantError
 from pliant.render.look import Look
 from pliant.render.render_scene import RenderScene
 from pliant.render.renderer import Renderer
 from pliant.run.frames import frame_file
+from pliant.run.watchdog import Watchdog, memory_limit
 from pliant.skin.skins import without_skins
 
 FRAMES_PER_WORKER = 300  # then another takes over: GGUI loses up to 1 MB a picture (Taichi 1.7.4)
