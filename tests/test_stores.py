@@ -146,7 +146,7 @@ def test_a_users_store_is_exported_by_a_run(file, tmp_path):
 
 def test_a_scene_file_that_is_read_again_replaces_what_it_defined(file, tmp_path):
     """And so does a copy of it: nothing acts twice."""
-    copy = tmp_path / "copy.py"
+    copy = tmp_path / "sinking.py"
     copy.write_text(file.read_text().replace("x[i].y += dt", "x[i].y -= dt"))
     for path, way in ((file, 1), (copy, -1), (file, 1)):
         sim = make_scene(find_scene(str(path)), {}).build()
