@@ -40,6 +40,9 @@ class Prescribed(Stage):
         """Looks for such particles."""
         self.active = bool((self.world.particles.numpy("inverse_density") == 0).any())
 
+    def members_changed(self) -> None:
+        self.refresh()
+
     def lead(self, body: int, motion: Callable[[float], Any] | None, pivot: Any) -> None:
         """Gives a body another motion, about another pivot if one is given."""
         self.motions[body] = motion

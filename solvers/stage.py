@@ -82,6 +82,9 @@ class Stage:
         """Looks at the state before anything acts on it, once neighbors and walls are known. Changes nothing but what
         belongs to the stage alone."""
 
+    def members_changed(self) -> None:
+        """Hears that particles have come or gone."""
+
     def run(self, dt: float) -> None:
         """Acts for one step of dt [s]."""
         raise NotImplementedError

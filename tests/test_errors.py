@@ -141,7 +141,7 @@ def test_bad_settings(settings, parts):
     (pl.Plane(), ("Plane is infinite and cannot be filled with particles",)),
     (pl.Plane(normal=(0, 0, 0)), ("Plane: normal must not be zero",)),
     (pl.Box(size=(1, 1, 1), center=(1e30, 0, 0)), ("1e+30 m from the origin", "single precision")),
-    (None, ("first argument of add must be a shape such as pl.Box(...)", "None")),
+    (None, ("it has no shape, and no emitter fills it",)),
     (pl.Box, ("first argument of add must be a shape such as pl.Box(...)", "class")),
 ])  # fmt: skip
 def test_bad_shapes(shape, parts):

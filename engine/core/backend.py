@@ -149,11 +149,7 @@ def _access_elements_directly() -> None:
 
     class HostAccessor:
         def __init__(self, array: Any):
-            shape, kind = array.total_shape(), ti.lang.util.to_numpy_type(array.element_data_type())
-            size = int(np.prod(shape)) * np.dtype(kind).itemsize
-            address = ti.lang.impl.get_runtime().prog.get_ndarray_data_ptr_as_int(array)
-            memory = (ctypes.c_byte * size).from_address(address)
-            self.values = np.frombuffer(memory, kind).reshape(shape)
+            self.values = _memory_of(array)
 
         def getter(self, *key: int) -> Any:
             return self.values[key].item()
@@ -162,6 +158,21 @@ def _access_elements_directly() -> None:
             self.values[key] = value
 
     ti.lang._ndarray.NdarrayHostAccessor = HostAccessor
+
+
+def _memory_of(array: Any) -> np.ndarray:
+    """The memory of one of Taichi's own arrays on the CPU."""
+    shape, kind = array.total_shape(), ti.lang.util.to_numpy_type(array.element_data_type())
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    address = ti.lang.impl.get_runtime().prog.get_ndarray_data_ptr_as_int(array)
+    return np.frombuffer((ctypes.c_byte * size).from_address(address), kind).reshape(shape)
+
+
+def host_view(array: ti.Ndarray) -> np.ndarray | None:
+    """The elements of a device array where they are, to be read and written at once while the array lives: on the CPU.
+    None elsewhere, where kernels have to fetch them. (`to_numpy` and `from_numpy` launch a kernel, which costs as much
+    as thousands of particles.)"""
+    return _memory_of(array.arr) if _started == "cpu" else None
 
 
 def _tell_places_shortly() -> None:

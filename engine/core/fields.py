@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, Reals, RealTable, SymmetricMatrices, Vectors, vec3, vec6
+from pliant.core.backend import Ints, Reals, RealTable, SymmetricMatrices, Vectors, host_view, vec3, vec6
 
 FUSED = 4  # arrays that one launch moves
 
@@ -141,8 +141,17 @@ _HOST = {"vector": (RealTable, 3), "symmetric": (RealTable, 6), "real": (Reals, 
 _READ, _WRITE = ({kind: _row_kernels(_ARRAYS[kind], *_HOST[kind])[k] for kind in KINDS} for k in (0, 1))
 
 
+def read_first(count: int, array: ti.Ndarray) -> np.ndarray:
+    """A copy of the first so many rows of an array."""
+    memory = host_view(array)
+    return array.to_numpy()[:count] if memory is None else memory[:count].copy()
+
+
 def read_rows(kind: str, rows: np.ndarray, array: ti.Ndarray) -> np.ndarray:
     """A copy of some rows of an array of that kind."""
+    memory = host_view(array)
+    if memory is not None:
+        return memory[rows]
     values: np.ndarray = np.empty((len(rows), *KINDS[kind].shape), KINDS[kind].dtype)
     if len(rows):
         _READ[kind](len(rows), rows, array, values)
@@ -151,6 +160,9 @@ def read_rows(kind: str, rows: np.ndarray, array: ti.Ndarray) -> np.ndarray:
 
 def write_rows(kind: str, rows: np.ndarray, values: np.ndarray, array: ti.Ndarray) -> None:
     """Writes some rows of an array of that kind."""
-    if len(rows):
+    memory = host_view(array)
+    if memory is not None:
+        memory[rows] = values
+    elif len(rows):
         values = np.ascontiguousarray(values, KINDS[kind].dtype)
         _WRITE[kind](len(rows), np.ascontiguousarray(rows, np.int32), values, array)

@@ -171,6 +171,12 @@ class Options(metaclass=_Recording):
         """Parameters from which `type(self)(**values)` makes the same object in another process."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
 
+    def replaced(self, **values: Any) -> Any:
+        """A copy with other values for some parameters. What was wrong with how this one was made is remembered."""
+        made = dataclasses.replace(self, **values)  # type: ignore[type-var]
+        object.__setattr__(made, "_recorded", (*self._recorded, *made._recorded))
+        return made
+
     def problems(self) -> list[str]:
         """One sentence for each thing that is wrong with this object; empty when all is well."""
         found = list(self._recorded)

@@ -1,6 +1,6 @@
 """The particles: one store, everything about it derived from one declared schema."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -20,8 +20,15 @@ CORE = (
 )  # fmt: skip
 
 
+INITIAL, EMITTED, DRAINED = "initial", "emitted", "drained"
+ACCOUNTS = (INITIAL, EMITTED, DRAINED)  # rows of the accounts: there at the start, come since, gone since
+
+
 class Particles(ArrayStore):
-    """The particles of all bodies. Which `material` one has may change, the `body` it was made for does not."""
+    """The particles of all bodies. Which `material` one has may change, the `body` it was made for does not.
+
+    `accounts` (3, bodies) holds how many of each body were there at the start, have come since and have gone since.
+    """
 
     name = "particles"
     built_in = True
@@ -29,6 +36,18 @@ class Particles(ArrayStore):
 
     def __init__(self, bodies: Sequence[str], fields: Iterable[Field] = (), count: int = 0):
         super().__init__(bodies, fields, count)
+        self.accounts = np.zeros((len(ACCOUNTS), len(self.population)), int)
+
+    def enter(self, account: str, body: np.ndarray) -> None:
+        """Enters particles of these bodies (n,) into an account."""
+        self.accounts[ACCOUNTS.index(account)] += np.bincount(body, minlength=len(self.population))
+
+    def save(self) -> dict[str, np.ndarray]:
+        return super().save() | {"accounts": self.accounts.copy()}
+
+    def restore(self, arrays: Mapping[str, np.ndarray], partly: bool = False) -> None:
+        super().restore(arrays, partly)
+        self.accounts = np.array(arrays["accounts"])
 
     def by_id(self, name: str) -> np.ndarray:
         """A copy of one field in the order in which the particles were made."""

@@ -16,7 +16,7 @@ import taichi as ti
 
 from pliant.core.backend import Ints, IntTable
 from pliant.core.data import Cloud, CloudStyle
-from pliant.core.fields import FUSED, KINDS, Field, copy, gather, read_rows, write_rows
+from pliant.core.fields import FUSED, KINDS, Field, copy, gather, read_first, read_rows, write_rows
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.registry import Registry
 from pliant.errors import PliantError
@@ -99,6 +99,10 @@ class Store:
     def particles_removed(self, body: int, x: np.ndarray) -> None:
         """Hears of particles of a body that are taken out, at x [m]."""
 
+    def waiting_bodies(self) -> dict[int, np.ndarray]:
+        """The bodies that it lets appear later, by number, and where their particles (n, 3) will be [m]."""
+        return {}
+
     def clouds(self) -> dict[str, Cloud]:
         """What files and pictures show of it, by name: points with fields."""
         return {}
@@ -139,6 +143,7 @@ class ArrayStore(Store):
         self.looks: list[CloudStyle] = []
         self.schema = self._declared((*self.fields, *self.own, *fields))
         self.n, self.capacity, self.next_id = 0, 0, 0
+        self.population = np.zeros(max(len(self.bodies), 1), int)  # how many elements each body has
         self.version = self.order_version = 0
         self._kept: dict[str, ti.Ndarray] = {}  # the copies of `backup`
         self._sorted_by: ti.Ndarray | None = None  # the order of the sort since then
@@ -201,20 +206,26 @@ class ArrayStore(Store):
         self.n += count
         given = dict(values) | {"body": np.full(count, body), "id": self.next_id + np.arange(count)}
         self.next_id += count
+        self.population[body] += count
         for field in self.schema.values():
-            kind = KINDS[field.kind]
-            self.write(field.name, rows, given.get(field.name, np.full((count, *kind.shape), field.initial)))
+            if field.carried or field.saved:  # the others are written anew in each step before they are read
+                shape = (count, *KINDS[field.kind].shape)
+                self.write(field.name, rows, given.get(field.name, np.full(shape, field.initial)))
         self._moved()
         return rows
 
     def remove(self, rows: np.ndarray) -> None:
         """Takes elements out; the others keep their order and ids."""
-        kept = np.setdiff1d(np.arange(self.n, dtype=np.int32), rows)
+        stays = np.ones(self.n, bool)
+        stays[rows] = False
+        kept = np.flatnonzero(stays)
         order = ti.ndarray(ti.i32, max(len(kept), 1))
         if len(kept):
             order.from_numpy(kept.astype(np.int32))
+        self.population -= np.bincount(self.read("body", np.asarray(rows)), minlength=len(self.population))
         self.n = len(kept)
         self.reorder(order)
+        self.version += 1
         for field in self.schema.values():
             if not field.carried and field.saved and self.n:  # views read it before the next step writes it
                 spare = self._allocate(field.kind)
@@ -264,6 +275,7 @@ class ArrayStore(Store):
         for name in self.saved_names:
             if name in arrays:
                 self.set(name, arrays[name])
+        self.population = np.bincount(self.numpy("body"), minlength=len(self.population))
         self._moved()
 
     @property
@@ -310,7 +322,7 @@ class ArrayStore(Store):
 
     def numpy(self, name: str) -> np.ndarray:
         """A copy of one field in the current order."""
-        return getattr(self, name).to_numpy()[: self.n]
+        return read_first(self.n, getattr(self, name))
 
     def set(self, name: str, values: np.ndarray) -> None:
         """Writes one field, given in the current order."""
@@ -361,9 +373,7 @@ class ArrayStore(Store):
 
     def count_of(self, body: int) -> int:
         """Number of the elements of one body."""
-        count = np.empty(BLOCKS, np.int32)
-        _count_members(self.n, body, self.body, count)
-        return int(count.sum())
+        return int(self.population[body])
 
     @property
     def bytes_per_element(self) -> int:

@@ -1,14 +1,15 @@
 """What all solvers share: the stores, the neighbors, the materials, and the numbers of the scene."""
 
 import dataclasses
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import taichi as ti
 
 from pliant.boundary.walls import Walls
 from pliant.core.neighbors import Neighbors
-from pliant.core.particles import Particles
+from pliant.core.particles import DRAINED, EMITTED, INITIAL, Particles
 from pliant.core.store import Store
 from pliant.geometry import Shape
 
@@ -56,12 +57,19 @@ class BodySamples:
     spacing: float  # of the points at rest [m]
     velocity: np.ndarray  # (3,) [m/s]
     colors: str = "water"
+    fixed: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))  # (n,) has a prescribed motion
 
 
 def wall_distance(body: Any, points: np.ndarray) -> np.ndarray:
     """Distance to the surface of a wall (a scene's body, or its samples), negative inside its solid."""
     phi = body.shape.signed_distance(points)
     return -phi if body.material.inside_out else phi
+
+
+class Filler(Protocol):
+    """What has fields of the particles that it fills by itself."""
+
+    def fill(self, world: "World", rows: np.ndarray) -> None: ...
 
 
 @dataclasses.dataclass
@@ -81,6 +89,8 @@ class World:
     cache: dict[str, list] = dataclasses.field(default_factory=dict)  # takes long to make, outlasts changed parameters
     stores: dict[str, Store] = dataclasses.field(default_factory=dict)  # all, by name; particles and walls among them
     couplings: list[Coupling] = dataclasses.field(default_factory=list)
+    sources: tuple[Any, ...] = ()  # by which particles come and go: emitters, drains, arrivals of whole bodies
+    fillers: Sequence[Filler] = ()  # give new particles their first values: the kinds of stages that the scene has
 
     def __post_init__(self) -> None:
         for store in (self.particles, self.walls):
@@ -94,3 +104,44 @@ class World:
     def body_number(self, name: str) -> int | None:
         """The number of the body of particles of this name, None if there is none."""
         return next((k for k, body in enumerate(self.bodies) if body.name == name), None)
+
+    # --- particles come and go --------------------------------------------------------------------------
+
+    def waiting_bodies(self) -> dict[int, np.ndarray]:
+        """The bodies that are to appear later, by number, and where their particles (n, 3) will be [m]."""
+        return {number: x for store in self.stores.values() for number, x in store.waiting_bodies().items()}
+
+    def make_particles(self, number: int, x: np.ndarray, v: np.ndarray, fixed: np.ndarray | None = None,
+                       account: str = INITIAL) -> np.ndarray:  # fmt: skip
+        """Appends particles of a body, by its number, at places x (n, 3) [m] with velocities v (n, 3) [m/s], some of
+        them `fixed`; returns their rows."""
+        group, n = self.bodies[number], len(x)
+        density = float(self.materials[group.material].density)
+        V = np.full(n, group.volume_each, np.float32)
+        rows = self.particles.add(number, {
+            "x": x, "v": v, "V": V, "m": V.astype(float) * density,  # as `changes.with_masses` has it, to the last bit
+            "inverse_density": np.where(np.zeros(n, bool) if fixed is None else fixed, 0.0, 1.0 / density),
+            "material": np.full(n, group.material),
+        })  # fmt: skip
+        for filler in self.fillers:
+            filler.fill(self, rows)
+        self.particles.enter(account, np.full(n, number))
+        return rows
+
+    def add_particles(self, number: int, x: np.ndarray, v: np.ndarray,
+                      fixed: np.ndarray | None = None) -> np.ndarray:  # fmt: skip
+        """The same while the scene runs: other stores hear of it."""
+        rows = self.make_particles(number, x, v, fixed, EMITTED)
+        for store in self.stores.values():
+            store.particles_added(number, x, v)
+        return rows
+
+    def remove_particles(self, rows: np.ndarray) -> None:
+        """Takes particles out, by their rows."""
+        p = self.particles
+        x, body = p.read("x", rows), p.read("body", rows)
+        for number in np.unique(body):
+            for store in self.stores.values():
+                store.particles_removed(int(number), x[body == number])
+        p.enter(DRAINED, body)
+        p.remove(rows)

@@ -3,7 +3,8 @@
 from pliant.geometry.combined import Difference, Intersection, Union
 from pliant.geometry.mesh import Mesh
 from pliant.geometry.moved import Moved, Rotated, Scaled, Translated
-from pliant.geometry.primitives import Box, Capsule, Cylinder, Plane, Sphere, Torus
+from pliant.geometry.patches import Disc, Face, Patch, Rectangle
+from pliant.geometry.primitives import Box, Capsule, Cylinder, Empty, Plane, Sphere, Torus
 from pliant.geometry.quality import Quality
 from pliant.geometry.sampling import METHODS, Sampling, estimate_count, sample, sample_regular
 from pliant.geometry.shapes import Shape
@@ -16,11 +17,16 @@ __all__ = [
     "Capsule",
     "Cylinder",
     "Difference",
+    "Disc",
+    "Empty",
+    "Face",
     "Intersection",
     "Mesh",
     "Moved",
+    "Patch",
     "Plane",
     "Quality",
+    "Rectangle",
     "Rotated",
     "Sampling",
     "Scaled",

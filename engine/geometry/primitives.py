@@ -235,3 +235,22 @@ class Plane(Shape):
 
     def triangles(self) -> Triangles:
         return self._corners(), np.array([[0, 1, 2], [0, 2, 3]])
+
+
+class Empty(Shape):
+    """Nothing: the shape of a body that has no particles at the start, because emitters bring them."""
+
+    def signed_distance(self, points: ArrayLike) -> Array:
+        return np.full(len(as_points(points)), np.inf)
+
+    def bounds(self) -> Array:
+        return np.zeros((2, 3))
+
+    def volume(self) -> float:
+        return 0.0
+
+    def outline(self) -> Array:
+        return np.zeros((0, 2, 3))
+
+    def triangles(self) -> Triangles:
+        return np.zeros((0, 3)), np.zeros((0, 3), np.int64)

@@ -117,7 +117,7 @@ def _add_bodies(picture: Picture, stage: "RenderScene", snapshot: Snapshot, look
     radius = min((body.radius for body in stage.bodies), default=0.01)
     fluids: dict[tuple[str, float], list[Cloud]] = {}
     for name, cloud in snapshot.clouds.items():
-        if name in snapshot.meshes or name in _undrawn(snapshot, look):
+        if name in snapshot.meshes or name in _undrawn(snapshot, look) or not len(cloud.x):
             continue
         if look.solid == "mesh" and name in stage.skins:
             used += _add_skin(picture, stage.skins[name], cloud, look.colors or known[name].colors, look)

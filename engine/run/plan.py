@@ -90,6 +90,7 @@ def frame_record(frame: Frame, stats: Stats) -> dict[str, Any]:
         "max_speed": stats.max_speed, "kinetic_energy": stats.kinetic_energy,
         "potential_energy": stats.potential_energy, "elastic_energy": stats.elastic_energy, "energy": stats.energy,
         "momentum": stats.momentum.tolist(), "angular_momentum": stats.angular_momentum.tolist(),
+        "particles": stats.particles, "initial": stats.initial, "emitted": stats.emitted, "drained": stats.drained,
     }  # fmt: skip
 
 

@@ -274,7 +274,7 @@ class Run:
 
     def _simulate(self, wish: Wish) -> None:
         sim, self._last_checkpoint = self.sim, time.perf_counter()
-        first_step = sim.step_count + 1
+        first_step, self._told = sim.step_count + 1, len(sim.notes)
         sim.watchers.append(lambda _: self._after_step(first_step) and not wish.status)
         with self.tell.showing(max(self.first - 1, 0), sim.step_count):
             for frame in self._frames():
@@ -300,6 +300,9 @@ class Run:
             self.timed_steps += 1
             for stage, seconds in self.sim.seconds.items():
                 self._spend(stage, seconds)
+        for note in self.sim.notes[self._told :]:
+            self._note(note)
+        self._told = len(self.sim.notes)
         self.writer.check()
         self.tell.advance(self.sim.time * self.plan.fps)
         return True

@@ -11,8 +11,9 @@ from pliant.core.console import console
 from pliant.core.smoothing import Smoothing
 from pliant.core.world import BodySamples, wall_distance
 from pliant.errors import PliantError, SceneError
-from pliant.geometry import Box, Moved, Plane, Shape, sample
+from pliant.geometry import Box, Empty, Moved, Plane, Shape, sample
 from pliant.scene.scene import Body, Scene
+from pliant.solvers.births.options import arriving
 
 WALL_GAP = 0.35  # in spacings: a particle closer than this to a wall at the start overlaps it
 BODY_GAP = 0.7  # in spacings: the same for particles of two bodies
@@ -22,11 +23,13 @@ def fill_bodies(scene: Scene, notes: list[str]) -> list[BodySamples]:
     """Samples all bodies. Particles that overlap a wall or an earlier body are left out, and said so; points of other
     stores may lie anywhere."""
     walls = [body for body in scene.bodies if body.material.is_wall]
+    late = arriving(scene.settings.sources)
     samples: list[BodySamples] = []
     problems = []
     for body in scene.bodies:
-        if body.material.is_wall:
-            samples.append(samples_of(scene, body, np.zeros((0, 3)), 0.0))
+        if body.material.is_wall or isinstance(body.shape, Empty):
+            each = 0.0 if body.material.is_wall else scene.spacing**3
+            samples.append(samples_of(scene, body, np.zeros((0, 3)), each))
             continue
         size = {"particles": body.particles} if body.particles else {"spacing": scene.spacing_of(body)}
         try:
@@ -38,7 +41,8 @@ def fill_bodies(scene: Scene, notes: list[str]) -> list[BodySamples]:
             continue
         x = found.x
         if body.material.has_particles:
-            before = [other for other in samples if other.material.has_particles]
+            before = [one for one in samples if one.material.has_particles and one.name not in late and len(one.x)]
+            before = [] if body.name in late else before  # it waits until its place is free
             x, problem = _clear(body, x, [] if confined else walls, before, scene.spacing, notes)
             problems += problem
         samples.append(samples_of(scene, body, x, found.volume_each))
@@ -49,8 +53,9 @@ def fill_bodies(scene: Scene, notes: list[str]) -> list[BodySamples]:
 
 def samples_of(scene: Scene, body: Body, x: np.ndarray, volume_each: float) -> BodySamples:
     """A body of the scene, filled with these points."""
+    fixed = fixed_mask(body, x) if len(x) else np.zeros(0, bool)
     return BodySamples(body.name, body.shape, body.material, x, volume_each, scene.spacing_of(body),
-                       np.asarray(body.velocity, dtype=float), body.colors)  # fmt: skip
+                       np.asarray(body.velocity, dtype=float), body.colors, fixed)  # fmt: skip
 
 
 def _clear(body: Body, x: np.ndarray, walls: list[Body], before: list[BodySamples], spacing: float,

@@ -7,43 +7,56 @@ changed is kept: the walls' maps, rest poses, and the factors of bodies that hav
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pliant.errors import PliantError, SceneError, unknown_name
 from pliant.scene.scene import Body, Scene
+from pliant.scene.sources import replaced
 from pliant.sim import checkpoint
 from pliant.sim.checkpoint import Checkpoint
+from pliant.solvers.births.options import Emitter, Source
 
 if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
 
-LASTING = ("particle_radius", "smoothing", "periodic", "inside_out", "grains")  # they say where particles are
+LASTING = ("particle_radius", "smoothing", "periodic", "inside_out", "grains",  # they say where particles are,
+           "sources", "shape", "body", "name", "moves_with")  # or who is who  # fmt: skip
 
 
-def apply(sim: "Simulation", body: Body | str | None, values: dict[str, Any]) -> None:
+def apply(sim: "Simulation", body: Body | Source | str | None, values: dict[str, Any]) -> None:
     """See `Simulation.change`."""
-    changed = None if body is None else _find(sim, body)
-    owner, part = (sim.scene, "settings") if changed is None else (changed, "material")
-    old = getattr(owner, part)
-    new = _changed(old, values, "Scene" if changed is None else f"{changed.name}: {type(old).__name__}")
+    name = None if body is None else body.name if isinstance(body, (Body, Source)) else str(body)
     held = checkpoint.capture_state(sim)
-    setattr(owner, part, new)
+    undo = give(sim.scene, name, values)
     try:
         sim.rebuild(with_masses(held, sim.scene))
     except PliantError:
-        setattr(owner, part, old)
+        undo()
         sim.rebuild(with_masses(held, sim.scene))
         raise
 
 
-def _find(sim: "Simulation", body: Body | str) -> Body:
-    name = body.name if isinstance(body, Body) else str(body)
-    for one in sim.scene.bodies:
-        if one.name == name:
-            return one
-    raise PliantError(unknown_name("body", name, [b.name for b in sim.scene.bodies]))
+def give(scene: Scene, name: str | None, values: dict[str, Any]) -> Callable[[], None]:
+    """Gives parameters of a scene, or of the material of a body or the emitter of that name, other values. Returns what
+    takes that back."""
+    before = scene.settings
+    source = next((s for s in before.sources if isinstance(s, Emitter) and s.name == name), None)
+    if name is None:
+        scene.settings = _changed(before, values, "Scene")
+    elif source is not None:
+        scene.settings = before.replaced(sources=replaced(before.sources, name, _changed(source, values, name)))
+    else:
+        body = next((one for one in scene.bodies if one.name == name), None)
+        if body is None:
+            known = [b.name for b in scene.bodies] + [s.name for s in before.sources if isinstance(s, Emitter)]
+            raise PliantError(unknown_name("body", name, known))
+        old = body.material
+        body.material = _changed(old, values, f"{name}: {type(old).__name__}")
+        return lambda: setattr(body, "material", old)
+    return lambda: setattr(scene, "settings", before)
 
 
 def _changed(old: Any, values: dict[str, Any], title: str) -> Any:

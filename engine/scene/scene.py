@@ -12,10 +12,12 @@ from pliant.core.backend import SHARE_OF_MEMORY, available_memory
 from pliant.core.options import Options, param, positive
 from pliant.core.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT
 from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
-from pliant.geometry import METHODS, Shape, estimate_count
+from pliant.geometry import METHODS, Empty, Shape, estimate_count
 from pliant.materials import Air, Material
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.render.colors import COLOR_MAPS
+from pliant.scene import sources
+from pliant.solvers.births.options import Drain
 from pliant.solvers.elasticity import ElasticityOptions, Split
 from pliant.solvers.pressure.base import PressureOptions
 from pliant.solvers.pressure.dfsph import DFSPH
@@ -55,6 +57,7 @@ class Settings(Options):
     smoothing: str = param("cubic_spline", "smoothing function", choices=tuple(SMOOTHINGS))
     periodic: tuple = param((None, None, None), "period along each axis, None where there is none; the domain then "
                             "starts at 0", "m", kind="any")  # fmt: skip
+    sources: tuple = param((), "by which particles come and go: `scene.emit` and `scene.drain` make them", kind="any")
 
     def problems(self) -> list[str]:
         found = [sentence.replace("Settings", "Scene") for sentence in super().problems()]
@@ -155,6 +158,8 @@ class Body:
         material = self.material.problems() if isinstance(self.material, Material) else [
             f"the second argument of add must be a material such as pl.Fluid(...), got {self.material!r}"]  # fmt: skip
         found = shape + material
+        if isinstance(self.shape, Empty) and not material and not self.material.fluid_like:
+            found.append(f"{type(self.material).__name__} needs a shape; only fluids and sand can begin as nothing")
         if isinstance(self.shown, Shape):
             shown = self.shown.problems()
             if not shown and not np.isfinite(self.shown.bounds()).all():
@@ -187,6 +192,12 @@ class Body:
         except SimulationError as error:
             return [str(error).removeprefix(f"{self.name}: ")]
         return []
+
+
+def _brings_particles(body: Body) -> bool:
+    """Whether a body has particles at the start, as far as it is sound."""
+    sound = isinstance(body.material, Material)
+    return not sound or (body.material.has_particles and not isinstance(body.shape, Empty))
 
 
 def _apart(one: Shape, other: Shape) -> bool:
@@ -223,10 +234,11 @@ class Scene:
         self.source: Path | str | None = None
         self._problems: list[str] = []
 
-    def add(self, shape: Shape, material: Material, name: str | None = None, velocity: Any = (0.0, 0.0, 0.0),
+    def add(self, shape: Shape | None, material: Material, name: str | None = None, velocity: Any = (0.0, 0.0, 0.0),
             colors: str | None = None, shown: Shape | None = None, particle_radius: float | None = None,
             sampling: str | None = None, **unknown: Any) -> Body:  # fmt: skip
-        """Adds a body of that shape and material, moving at `velocity` [m/s] at the start.
+        """Adds a body of that shape and material, moving at `velocity` [m/s] at the start. None in place of the shape
+        makes a body of fluid or sand without particles, for emitters to fill.
 
         `colors` names the colour map in which pictures show the speed of its particles; if it is not given, sand is
         drawn in "sand" and all else in "water". `shown` is the shape of a wall or an elastic body in pictures and
@@ -237,18 +249,7 @@ class Scene:
         Section 7; usual for elastic bodies and for fluids in round containers), "regular" (usual for other fluids) or
         "blue_noise" (after Jiang 2015).
         """
-        kind = type(material).__name__.lower() if isinstance(material, Material) else "body"
-        taken = {body.name for body in self.bodies}
-        if name is None:
-            name = next(f"{kind}{k}" for k in range(1, len(self.bodies) + 2) if f"{kind}{k}" not in taken)
-        elif not isinstance(name, str) or not FILE_NAME.fullmatch(name) or len(name.encode()) > LONGEST_NAME:
-            self._problems.append("a name may hold up to 100 letters, digits, spaces and _ . + - (files bear it), got "
-                                  f"{name!r}")  # fmt: skip
-        elif name in taken:
-            self._problems.append(f"two bodies are called {name!r}; names must differ")
-        elif name.casefold() in {other.casefold() for other in taken}:
-            self._problems.append(f"{name!r} differs from another name in capitals only; to some file systems they are "
-                                  "one")  # fmt: skip
+        name = self.free_name(name, type(material).__name__.lower() if isinstance(material, Material) else "body")
         known = [p for p in inspect.signature(Scene.add).parameters if p not in ("self", "unknown")]
         self._problems += [f"{name}: add has no " + unknown_name("parameter", k, known)[8:] for k in unknown]
         colors = getattr(material, "colors", "water") if colors is None else colors
@@ -256,9 +257,67 @@ class Scene:
             self._problems.append(f"{name}: " + unknown_name("colour map", str(colors), COLOR_MAPS))
         if sampling is not None and sampling not in METHODS:
             self._problems.append(f"{name}: " + unknown_name("sampling", str(sampling), METHODS))
-        body = Body(str(name), shape, material, velocity, colors, shown, particle_radius, sampling)
+        shape = Empty() if shape is None else shape
+        body = Body(name, shape, material, velocity, colors, shown, particle_radius, sampling)
         self.bodies.append(body)
         return body
+
+    def emit(self, shape: Any, body: Any, velocity: Any = None, start: float = 0.0, stop: float | None = None,
+             volume: float | None = None, at: Any = None, name: str | None = None, moves_with: Any = None,
+             **more: Any) -> Any:  # fmt: skip
+        """Lets particles come while the scene runs.
+
+        With a nozzle (`pl.Disc`, `pl.Rectangle`, or a `pl.Face` of a mesh) a body of fluid or sand flows out of it, or
+        a new one of that material: at `velocity` [m/s], three numbers or a function of time that returns them, from
+        `start` until `stop` [s], or until that `volume` [m^3] has come. The flow is area times speed. The nozzle may
+        move and turn with a wall (`moves_with`); its velocity is then relative to it. What blocks a nozzle is waited
+        for. Returns an `Emitter`: `sim[emitter].volume`, `.rate`, `.waiting`.
+
+        With a shape, a material and times `at=[0.0, 0.5, 1.0]` [s], whole bodies appear one after the other, called
+        `name1`, `name2` and so on, at `velocity` [m/s]; `more` is what `add` takes. If something is in their place,
+        they wait. Returns the list of bodies.
+        """
+        if at is not None:
+            extra = {"velocity": (0.0, 0.0, 0.0) if velocity is None else velocity}
+            given = {"start": start, "stop": stop, "volume": volume, "moves_with": moves_with}
+            wrong = [k for k, v in given.items() if v is not None and (k, v) != ("start", 0.0)]
+            if wrong or sources.is_nozzle(shape):
+                self.note_problem(f"emit: with at=, whole bodies appear, which takes a shape to fill and no "
+                                  f"{wrong[0] if wrong else 'nozzle'}")  # fmt: skip
+                return []
+            return sources.add_arrivals(self, shape, body, at, name, extra | more)
+        known = [p for p in inspect.signature(Scene.emit).parameters if p not in ("self", "more")]
+        for unknown in more:
+            self.note_problem("emit has no " + unknown_name("parameter", unknown, known)[8:])
+        values = {"velocity": (0.0, -1.0, 0.0) if velocity is None else velocity, "start": start, "stop": stop,
+                  "volume": volume}  # fmt: skip
+        return sources.add_emitter(self, shape, body, name, moves_with, values)
+
+    def drain(self, shape: Any, name: str | None = None, moves_with: Any = None) -> Drain:
+        """What enters the region `shape` is gone: fluids and sand particle by particle, elastic bodies as a whole once
+        their centre of mass is in it. The region may move and turn with a wall. Returns a `Drain`: `sim[drain].volume`,
+        `.rate`, `.count`."""
+        return sources.add_drain(self, shape, name, moves_with)
+
+    def free_name(self, name: Any, kind: str) -> str:
+        """A name for a new body, emitter or drain: the one that is wanted, with what is wrong with it noted, or one of
+        its kind that nobody has."""
+        taken = {body.name for body in self.bodies} | {source.name for source in self.settings.sources}
+        if name is None:
+            return next(f"{kind}{k}" for k in range(1, len(taken) + 2) if f"{kind}{k}" not in taken)
+        if not isinstance(name, str) or not FILE_NAME.fullmatch(name) or len(name.encode()) > LONGEST_NAME:
+            self.note_problem("a name may hold up to 100 letters, digits, spaces and _ . + - (files bear it), got "
+                              f"{name!r}")  # fmt: skip
+        elif name in taken:
+            self.note_problem(f"two bodies are called {name!r}; names must differ")
+        elif name.casefold() in {other.casefold() for other in taken}:
+            self.note_problem(f"{name!r} differs from another name in capitals only; to some file systems they are "
+                              "one")  # fmt: skip
+        return str(name)
+
+    def note_problem(self, sentence: str) -> None:
+        """Remembers something wrong, to be told with everything else when the scene is built."""
+        self._problems.append(sentence)
 
     def body(self, name: str) -> Body:
         """The body of this name."""
@@ -283,8 +342,10 @@ class Scene:
         found += self._name_problems()
         found += [f"on_step needs a function of the simulation, got {c!r}" for c in self.callbacks if not callable(c)]
         found += self._picture_problems()
-        if all(isinstance(body.material, Material) and not body.material.has_particles for body in self.bodies):
+        if not any(map(_brings_particles, self.bodies)) and not self.settings.sources:
             found.append("the scene has no particles; add a body such as scene.add(pl.Box(...), pl.Fluid())")
+        if not found:
+            found += sources.problems(self)
         if not found:
             materials = [body.material for body in self.bodies]
             found += [f"Scene: {sentence}" for sentence in self.settings.pressure.cannot(materials)]

@@ -34,17 +34,21 @@ def functions(scene: Scene) -> list[str]:
     moved = [f"the motion of {body.name!r}" for body in scene.bodies if body.motion is not None]
     air = scene.settings.air
     blown = ["the velocity of the air"] * (air is not None and callable(air.velocity))
-    return moved + blown + ["an on_step callback"] * bool(scene.callbacks)
+    flowing = [words for source in scene.settings.sources for words in source.functions()]
+    return moved + blown + flowing + ["an on_step callback"] * bool(scene.callbacks)
 
 
 def rebuild(tree: dict[str, Any], arrays: Arrays) -> Scene:
     """The scene that was described."""
     load_plugins()  # which may have made some of it
-    scene = Scene(**{name: _live(value, arrays) for name, value in tree["settings"].items()})
+    settings = {name: _live(value, arrays) for name, value in tree["settings"].items()}
+    sources = settings.pop("sources", ())  # once their bodies are there
+    scene = Scene(**settings)
     for entry in tree["bodies"]:
         values = {name: _live(entry[name], arrays) for name in BODY if name in entry}
         pivot = values.pop("pivot")
         scene.add(**values).pivot = pivot
+    scene.settings = scene.settings.replaced(sources=sources)
     for name in SHOWN:
         setattr(scene, name, _live(tree["shown"][name], arrays))
     problems = scene.problems()

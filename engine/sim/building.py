@@ -13,8 +13,8 @@ from pliant.core.smoothing import smoothing
 from pliant.core.store import Store
 from pliant.core.world import BodyGroup, BodySamples, World
 from pliant.errors import PliantError
-from pliant.scene import assembly
 from pliant.scene.scene import Scene
+from pliant.solvers.births.options import arriving
 from pliant.solvers.prescribed import Prescribed
 from pliant.solvers.stage import Stage
 
@@ -32,6 +32,7 @@ def make_world(scene: Scene, samples: Sequence[BodySamples], walls: list[Wall], 
         particles, Neighbors(particles, w, scene.spacing, tuple(settings.periodic)),
         Walls(particles, walls, scene.spacing, wall_profile(w), [m.roughness for m in materials]),
         scene.spacing, np.asarray(settings.gravity, dtype=float), materials, groups, cache=cache,
+        sources=tuple(settings.sources), fillers=kinds,
     )  # fmt: skip
     for kind in Store.kinds:
         if not kind.built_in and kind.wanted([s.material for s in samples], settings):
@@ -41,30 +42,16 @@ def make_world(scene: Scene, samples: Sequence[BodySamples], walls: list[Wall], 
     return world
 
 
-def fill_world(world: World, scene: Scene, samples: Sequence[BodySamples], kinds: Sequence[type[Stage]]) -> None:
+def fill_world(world: World, samples: Sequence[BodySamples]) -> None:
     """The state at the start."""
+    late = arriving(world.sources)
     for number, group in enumerate(world.bodies):
         own = _samples_of(samples, group)
-        fixed = assembly.fixed_mask(scene.body(group.name), own.x)
-        add_particles(world, number, own.x, np.broadcast_to(own.velocity, own.x.shape), fixed)
-    for kind in kinds:
-        kind.fill(world, np.arange(world.particles.n, dtype=np.int32))
+        if len(own.x) and group.name not in late:
+            world.make_particles(number, own.x, np.broadcast_to(own.velocity, own.x.shape), own.fixed)
     for store in world.stores.values():
         if not store.built_in:
             store.fill(samples)
-
-
-def add_particles(world: World, number: int, x: np.ndarray, v: np.ndarray,
-                  fixed: np.ndarray | None = None) -> np.ndarray:  # fmt: skip
-    """Appends particles of a body, some of them `fixed`; returns their rows."""
-    group, n = world.bodies[number], len(x)
-    density = float(world.materials[group.material].density)
-    V = np.full(n, group.volume_each, np.float32)
-    return world.particles.add(number, {
-        "x": x, "v": v, "V": V, "m": V.astype(float) * density,  # as `changes.with_masses` has it, to the last bit
-        "inverse_density": np.where(np.zeros(n, bool) if fixed is None else fixed, 0.0, 1.0 / density),
-        "material": np.full(n, group.material),
-    })  # fmt: skip
 
 
 def make_prescribed(world: World, scene: Scene, samples: Sequence[BodySamples]) -> Prescribed:

@@ -26,7 +26,9 @@ from pliant.scene.scene import Body, Scene
 from pliant.sim import building, checkpoint
 from pliant.sim.checkpoint import Checkpoint
 from pliant.sim.stats import Stats
-from pliant.sim.views import BodyView, StoreView, WallView
+from pliant.sim.views import BodyView, SourceView, StoreView, WallView
+from pliant.solvers.births.options import Source
+from pliant.solvers.births.sources import Sources
 from pliant.solvers.elasticity.base import Elasticity
 from pliant.solvers.interaction.grab import take
 from pliant.solvers.interaction.grip import Grip
@@ -49,6 +51,7 @@ class Simulation:
         self.scene, self._quiet = scene, quiet
         self.notes: list[str] = []
         self.step_count, self.dt = 0, 0.0
+        self._notes_seen = 0  # of those of the stages
         self._stop = False  # a callback's wish to end `run` or `frames`
         self.watchers: list[Callable[[Any], Any]] = []  # callbacks of whoever runs it, not part of the scene
         self.grips: list[Grip] = []  # of `grab`, until they are released
@@ -75,7 +78,7 @@ class Simulation:
         kinds = wanted_stages(materials, settings)
         self.world = building.make_world(scene, self.samples, walls, kinds, cache)
         if saved is None:
-            building.fill_world(self.world, scene, self.samples, kinds)
+            building.fill_world(self.world, self.samples)
         else:
             checkpoint.restore(saved, self)
         self.prescribed = building.make_prescribed(self.world, scene, self.samples)
@@ -98,7 +101,8 @@ class Simulation:
 
     def collect_notes(self) -> None:
         """Adds what the solvers have noticed since to `notes`, and prints it unless the simulation is to be quiet."""
-        new = [note for note in self._step.notes if note not in self.notes]
+        found = self._step.notes
+        new, self._notes_seen = [note for note in found if note not in self.notes], len(found)
         self.notes += new
         self._tell(new)
 
@@ -106,9 +110,10 @@ class Simulation:
         for note in notes if not self._quiet else ():
             say(note)
 
-    def change(self, body: Body | str | None = None, **values: Any) -> None:
+    def change(self, body: Body | Source | str | None = None, **values: Any) -> None:
         """Changes parameters from the next step on: `sim.change(gravity=(0, 0, 0))` those of the scene,
-        `sim.change(duck, young=1e5)` those of the material of a body. Everything else stays as it is.
+        `sim.change(duck, young=1e5)` those of the material of a body, `sim.change(tap, velocity=(0, -3, 0))` those of
+        an emitter. Everything else stays as it is.
 
         Parameters have the units and ranges that `Scene` and the materials give them. Those that say where particles
         are (particle_radius, smoothing, periodic, inside_out, grains) cannot change.
@@ -153,22 +158,22 @@ class Simulation:
 
     def add_particles(self, body: int, x: np.ndarray, v: np.ndarray) -> None:
         """Adds particles of a body, by its number, at places x (n, 3) [m] with velocities v (n, 3) [m/s]."""
-        rows = building.add_particles(self.world, body, x, v)
-        for stage in self.stages:
-            stage.fill(self.world, rows)
-        for store in self.world.stores.values():
-            store.particles_added(body, x, v)
+        self.world.add_particles(body, x, v)
+        self._members_changed()
         self.measure()
 
-    def remove_particles(self, body: int, rows: np.ndarray) -> None:
-        """Takes particles of a body out, by their rows."""
-        p = self.world.particles
-        x = p.read("x", rows)
-        for store in self.world.stores.values():
-            store.particles_removed(body, x)
-        p.remove(rows)
-        self.prescribed.refresh()
+    def remove_particles(self, rows: np.ndarray) -> None:
+        """Takes particles out, by their rows."""
+        self.world.remove_particles(rows)
+        self._members_changed()
         self.measure()
+
+    def _members_changed(self) -> None:
+        """Lets everybody know that particles have come or gone."""
+        for stage in self.stages:
+            stage.members_changed()
+        for grip in list(self.grips):
+            grip.members_changed()
 
     # --- what there is ----------------------------------------------------------------------------------
 
@@ -234,8 +239,8 @@ class Simulation:
         self.world.time, self.step_count, self.dt = state["time"], state["step"], state["dt"]
         self._free_dt, self._given_speed = state["free_dt"], state["given_speed"]
 
-    def __getitem__(self, body: Body | str) -> Any:
-        name = body.name if isinstance(body, Body) else str(body)
+    def __getitem__(self, body: Body | Source | str) -> Any:
+        name = body.name if isinstance(body, (Body, Source)) else str(body)
         number = self.world.body_number(name)
         if number is not None:
             return BodyView(self, number)
@@ -244,8 +249,9 @@ class Simulation:
                 return WallView(wall, self.scene.body(name))
         for store in self.world.stores.values():
             if name in store.names:
-                return StoreView(store, name)
-        raise PliantError(unknown_name("body", str(name), [b.name for b in self.scene.bodies]))
+                return SourceView(store, name) if isinstance(store, Sources) else StoreView(store, name)
+        known = [*(b.name for b in self.scene.bodies), *(s.name for s in self.scene.settings.sources)]
+        raise PliantError(unknown_name("body", str(name), dict.fromkeys(known)))
 
     def save(self, path: str | Path) -> None:
         """Writes the whole state to one file; `pliant.load` goes on from it exactly, to the last bit on the CPU."""
@@ -261,8 +267,9 @@ class Simulation:
     def measure(self) -> None:
         """Looks at all particles anew; needed after positions or velocities were changed from outside."""
         self._accept(math.inf)
-        stored = self.elasticity.energy() / float(self.world.particles.numpy("m").sum()) if self.elasticity else 0.0
-        self._given_speed = self._speed + math.sqrt(2 * max(stored, 0.0))
+        energy = self.elasticity.energy() if self.elasticity else 0.0
+        mass = float(self.world.particles.numpy("m").sum()) if energy > 0 else 1.0
+        self._given_speed = self._speed + math.sqrt(2 * max(energy / mass, 0.0))
 
     def find_neighbors(self) -> None:
         """Finds neighbors, densities and what walls add to these for the particles where they are now, as a step does
@@ -348,7 +355,10 @@ class Simulation:
         before = [store.version for store in self.stores.values()]
         self._step.births(self.dt)
         if before != [store.version for store in self.stores.values()]:
+            self._members_changed()
             self._accept(math.inf)
+        if len(self._step.notes) > self._notes_seen:
+            self.collect_notes()
 
     def _accept(self, limit: float) -> None:
         """The guard: keeps a copy of a state that is sound; otherwise puts the last such copy back and says where it

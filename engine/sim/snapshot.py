@@ -34,7 +34,8 @@ def take(sim: "Simulation", index: int, shown: Sequence[str] = fields.EXPORTED, 
     snapshot = Snapshot(index, sim.time, clouds, poses)
     if skins:
         for name, source in sim.canvas.skins.items():
-            snapshot.meshes[name + SUFFIX] = source.skin.mesh(clouds[name].x)
+            if len(clouds[name].x):  # it is there
+                snapshot.meshes[name + SUFFIX] = source.skin.mesh(clouds[name].x)
     return snapshot
 
 

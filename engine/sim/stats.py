@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pliant.core.particles import ACCOUNTS
+
 if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
 
@@ -29,6 +31,11 @@ class Stats:
     kinetic_energy: float  # [J]
     potential_energy: float  # of gravity, zero at the origin [J]
     elastic_energy: float  # of elastic bodies, zero at rest [J]
+    # Particles of each body that were there at the start, have come and have gone since: initial + emitted = present +
+    # drained. What a script adds and removes is among them.
+    initial: dict[str, int]
+    emitted: dict[str, int]
+    drained: dict[str, int]
 
     @property
     def energy(self) -> float:
@@ -59,4 +66,6 @@ class Stats:
             kinetic_energy=float(0.5 * np.einsum("ij,ij->", v, mv)),
             potential_energy=float(-np.einsum("i,ij,j->", m, x, sim.world.gravity)),
             elastic_energy=sim.elasticity.energy() if sim.elasticity else 0.0,
+            **{name: dict(zip(p.bodies, row.tolist(), strict=False))
+               for name, row in zip(ACCOUNTS, p.accounts, strict=True)},
         )  # fmt: skip

@@ -10,6 +10,8 @@ from pliant.core.store import ArrayStore, Store
 from pliant.errors import PliantError, SceneError
 from pliant.scene.scene import Body, is_vector
 from pliant.sim import fields
+from pliant.solvers.births.meter import Meter
+from pliant.solvers.births.sources import Sources
 from pliant.solvers.elasticity.base import Elasticity
 from pliant.solvers.elasticity.rest import distances
 from pliant.solvers.granular.grains import Grains
@@ -89,7 +91,7 @@ class BodyView:
         from pliant.scene.assembly import marked
 
         self._only_what_flows("taken from")
-        self._sim.remove_particles(self._number, self._rows[marked(self._name, mask, self.x.astype(float), "remove")])
+        self._sim.remove_particles(self._rows[marked(self._name, mask, self.x.astype(float), "remove")])
 
     def _only_what_flows(self, what: str) -> None:
         if not self.material.fluid_like:
@@ -265,6 +267,52 @@ class StoreView:
 
     def __len__(self) -> int:
         return self._store.counts()[self._name]
+
+
+class SourceView:
+    """`sim[emitter]` and `sim[drain]`: what has passed, and how fast."""
+
+    def __init__(self, store: Sources, name: str):
+        self._store, self._name = store, name
+        self._nozzle = next((one for one in store.nozzles if one.emitter.name == name), None)
+        self._sink = next((one for one in store.sinks if one.drain.name == name), None)
+
+    @property
+    def _meter(self) -> Meter:
+        found = self._nozzle or self._sink
+        assert found is not None
+        return found.meter
+
+    @property
+    def count(self) -> int:
+        """Particles that have come out of it, or gone into it."""
+        return self._meter.count
+
+    @property
+    def volume(self) -> float:
+        """Their volume [m^3]."""
+        return self._meter.volume
+
+    @property
+    def rate(self) -> float:
+        """Volume per time [m^3/s]: of an emitter in the last step, of a drain over the last 0.2 s."""
+        if self._nozzle is not None:
+            return self._nozzle.emitter.shape.area() * self._nozzle.pace
+        return self._meter.rate(self._store.world.time)
+
+    @property
+    def bodies(self) -> dict[str, int]:
+        """Particles that have passed, by body."""
+        if self._nozzle is not None:
+            return {self._nozzle.emitter.body: self.count}
+        assert self._sink is not None
+        names = [body.name for body in self._store.world.bodies]
+        return {name: int(count) for name, count in zip(names, self._sink.taken, strict=True) if count}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something is in the way of an emitter; a drain never waits."""
+        return self._nozzle is not None and self._nozzle.waiting
 
 
 class WallView:

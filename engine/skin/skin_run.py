@@ -45,7 +45,8 @@ def skin_run(
     def snapshots() -> Iterator[Snapshot]:
         for index in indices:
             whole = run.snapshot(index, record)
-            meshes = {name + SUFFIX: skin.mesh(whole.clouds[name].x) for name, skin in made.items()}
+            meshes = {name + SUFFIX: skin.mesh(whole.clouds[name].x) for name, skin in made.items()
+                      if len(whole.clouds[name].x)}  # fmt: skip
             yield Snapshot(index, whole.time, meshes=meshes)
 
     path = out / f"{record['scene']}{SUFFIX}.usdc"

@@ -102,12 +102,16 @@ def surface(shape: Shape, spacing: float) -> TriMesh:
 def skin_sources(sim: "Simulation") -> dict[str, SkinSource]:
     """What the skins of a simulation's elastic bodies are made of, by the bodies' names."""
     found, p = {}, sim.world.particles
-    for number in sim.elasticity.solids if sim.elasticity else ():
-        group, rows = sim.world.bodies[number], p.rows_of(number)
+    shapes = {k: x for k, x in sim.world.waiting_bodies().items()
+              if sim.world.materials[sim.world.bodies[k].material].elastic}  # fmt: skip
+    if sim.elasticity is not None:
+        shapes |= {number: p.read("rest", p.rows_of(number)) for number in sim.elasticity.solids}
+    for number, x in sorted(shapes.items()):
+        group = sim.world.bodies[number]
         body = sim.scene.body(group.name)
         found[group.name] = SkinSource(
-            None, p.read("rest", rows), p.read("V", rows), group.spacing, sim.scene.settings.smoothing,
-            body.material.neighbors, body.shown or body.shape,
+            None, x.astype(np.float32), np.full(len(x), group.volume_each, np.float32), group.spacing,
+            sim.scene.settings.smoothing, body.material.neighbors, body.shown or body.shape,
         )  # fmt: skip
     return found
 
@@ -126,5 +130,5 @@ def is_skin(name: str, snapshot: Snapshot) -> bool:
 def skinned(sources: Mapping[str, SkinSource], snapshot: Snapshot) -> Snapshot:
     """The snapshot with the skins of its bodies among its meshes, as `<body>_skin`."""
     skins = {name + SUFFIX: source.skin.mesh(snapshot.clouds[name].x) for name, source in sources.items()
-             if name in snapshot.clouds}  # fmt: skip
+             if name in snapshot.clouds and len(snapshot.clouds[name].x)}  # fmt: skip
     return dataclasses.replace(snapshot, meshes=snapshot.meshes | skins)

@@ -9,6 +9,7 @@ from pliant.core.options import Rule
 from pliant.materials import Air
 from pliant.scene.changes import LASTING
 from pliant.scene.scene import Scene
+from pliant.solvers.births.options import Emitter
 from pliant.viewer.messages import Knob
 
 # Ends of the sliders, in the parameters' units, and whether they are logarithmic. A value beyond an end moves it.
@@ -17,9 +18,11 @@ RANGES = {
     "damping": (0.0, 1.0, False), "young": (1e3, 1e9, True), "poisson": (-0.4, 0.495, False),
     "zero_energy": (0.0, 5.0, False), "friction_angle": (0.0, 60.0, False), "cohesion": (0.0, 5e3, False),
     "friction": (0.0, 2.0, False), "gravity": (-20.0, 20.0, False), "wind": (-30.0, 30.0, False),
+    "flow speed": (0.0, 5.0, False),
 }  # fmt: skip
 AXES = "xyz"
 WIND = "velocity of the air"
+FLOW = "flow speed"
 
 
 def knobs(scene: Scene) -> list[Knob]:
@@ -35,11 +38,21 @@ def knobs(scene: Scene) -> list[Knob]:
             value = getattr(body.material, name)
             if rule.kind == "number" and name in RANGES and name not in LASTING and value is not None:
                 found.append(_knob(body.name, name, float(value), rule.unit, rule.doc))
+    found += [_knob(emitter.name, FLOW, float(np.linalg.norm(emitter.velocity)), "m/s", "speed at which it flows")
+              for emitter in _emitters(scene)]  # fmt: skip
     return found
 
 
-def change(scene: Scene, name: str, value: float) -> dict[str, Any]:
-    """What `Simulation.change` is to be told when a knob of the scene gets a value."""
+def _emitters(scene: Scene) -> list[Emitter]:
+    """Those that flow at one velocity for ever."""
+    return [s for s in scene.settings.sources if isinstance(s, Emitter) and not callable(s.velocity)]
+
+
+def change(scene: Scene, owner: str, name: str, value: float) -> dict[str, Any]:
+    """What `Simulation.change` is to be told when a knob of the scene, or of the owner of that name, gets a value."""
+    if name == FLOW:
+        emitter = next(one for one in _emitters(scene) if one.name == owner)
+        return {"velocity": tuple((value * emitter.direction()).tolist())}
     name, _, axis = name.partition(".")
     if name == "gravity":
         return {"gravity": _with(scene.settings.gravity, axis, value)}

@@ -21,7 +21,8 @@ def snapshot(sim: Simulation, shown: str, grains: bool = True, skins: bool = Tru
     seen = take(sim, sim.step_count, (shown,), skins=False, others=grains and shown == USUAL)
     for cloud in seen.clouds.values():
         _colour(cloud, shown)
-    for name, source in sim.canvas.skins.items() if skins else ():
+    there = {name for name, cloud in seen.clouds.items() if len(cloud.x)}
+    for name, source in [item for item in sim.canvas.skins.items() if skins and item[0] in there]:
         seen.meshes[name + SUFFIX] = source.drawn(seen.clouds[name], seen.clouds[name].fields)
     return seen
 

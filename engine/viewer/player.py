@@ -1,7 +1,6 @@
 """Runs a scene for a view: obeys its commands, steps, and says what there is to see."""
 
 import contextlib
-import dataclasses
 import io
 import time
 from collections import deque
@@ -151,7 +150,7 @@ class Player:
             raise PliantError(f"{owner or 'the scene'} has no parameter {name!r} that can change while it runs")
         with self._busy(f"Changing {name} of {owner or 'the scene'}"):
             self._knobs_changed = True
-            sim.change(owner or None, **change(sim.scene, name, value))
+            sim.change(owner or None, **change(sim.scene, owner, name, value))
             self._original.setdefault((owner, name), knob.value)
             self._turned[owner, name] = value
             self._let_go()
@@ -220,10 +219,7 @@ class Player:
         assert self._source is not None
         scene = make_scene(self._source, read_options(self._source, self.settings))
         for (owner, name), value in turned.items():
-            holder, part = scene, "settings"
-            if owner:
-                holder, part = next(b for b in scene.bodies if b.name == owner), "material"  # type: ignore[assignment]
-            setattr(holder, part, dataclasses.replace(getattr(holder, part), **change(scene, name, value)))
+            changes.give(scene, owner or None, change(scene, owner, name, value))
         return scene
 
     def _take(self, sim: Simulation) -> None:

@@ -75,13 +75,26 @@ class Elasticity(Stage):
     def __init__(self, world: World, settings: Any):
         super().__init__(world, settings)
         self.settings, self.dt = settings.elasticity, settings.elasticity.step(settings)
-        self.solids = [b for b, body in enumerate(world.bodies) if world.materials[body.material].elastic]
-        rows = [world.particles.rows_of(b) for b in self.solids]
-        self.rests = self._rest_poses(rows)
-        near = world.neighbors
-        self.bodies = ElasticBodies(world.particles, self.rests, self.solids, near.wraps, near.period)
         world.couplings.append(ElasticSurface(world))
+        self._take_bodies()
+
+    def _present(self) -> list[int]:
+        """The elastic bodies that have particles now."""
+        world, counts = self.world, self.world.particles.population
+        return [b for b, body in enumerate(world.bodies) if world.materials[body.material].elastic and counts[b]]
+
+    def _take_bodies(self) -> None:
+        """Takes over the elastic bodies that are there."""
+        world, near = self.world, self.world.neighbors
+        self.solids = self._present()
+        self.rests = self._rest_poses([world.particles.rows_of(b) for b in self.solids])
+        if self.solids:
+            self.bodies = ElasticBodies(world.particles, self.rests, self.solids, near.wraps, near.period)
         self.refresh()
+
+    def members_changed(self) -> None:
+        if self._present() != self.solids:
+            self._take_bodies()
 
     def parts(self) -> list[Stage]:
         return [SurfaceImpulse(self.world, self), RestPairs(self.world), self]
@@ -131,8 +144,10 @@ class Elasticity(Stage):
 
     def refresh(self) -> None:
         """Takes over the stiffness of the bodies and which of their particles are free, once one of these changed."""
-        self._changed = True
+        self._changed = bool(self.solids)
         self.laws = [Law.of(self._material(b)) for b in self.solids]
+        if not self.solids:
+            return
         self._find_free()
         explicit = self.dt if self.settings.explicit_control else None
         shares = self.bodies.set_laws(self.laws, self.free, explicit)
@@ -154,7 +169,7 @@ class Elasticity(Stage):
 
     def energy(self) -> float:
         """Elastic energy [J]."""
-        return self.bodies.energy()
+        return self.bodies.energy() if self.solids else 0.0
 
     def deformation(self, b: int) -> tuple[np.ndarray, np.ndarray]:
         """Deformation gradients and rotations (n, 3, 3) of one body as it is now."""
@@ -173,6 +188,8 @@ class Elasticity(Stage):
         self._momenta = Momenta(spans)
 
     def run(self, dt: float) -> None:
+        if not self.solids:
+            return
         p, bodies, share = self.world.particles, self.bodies, dt / self.dt
         bodies.predict_positions(self.dt, share)
         self.solve()

@@ -38,9 +38,10 @@ def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, coun
 
 
 @ti.kernel
-def _hand_on(n: ti.i32, inverse_density: Reals, effective_inverse_density: Reals, v_elastic: Vectors, v: Vectors):
+def _hand_on(n: ti.i32, slot: Ints, inverse_density: Reals, effective_inverse_density: Reals, v_elastic: Vectors,
+             v: Vectors):  # fmt: skip
     for i in range(n):
-        if effective_inverse_density[i] > 0.0 and effective_inverse_density[i] < inverse_density[i]:
+        if slot[i] >= 0 and 0.0 < effective_inverse_density[i] < inverse_density[i]:
             v[i] = v_elastic[i] + (v[i] - v_elastic[i]) * (inverse_density[i] / effective_inverse_density[i])
 
 
@@ -83,7 +84,7 @@ class SurfaceImpulse(Stage):
 
     def run(self, dt: float) -> None:
         p = self.world.particles
-        _hand_on(p.n, p.inverse_density, p.effective_inverse_density, p.v_elastic, p.v)
+        _hand_on(p.n, p.slot, p.inverse_density, p.effective_inverse_density, p.v_elastic, p.v)
         self.elasticity.renew()
 
 

@@ -6,13 +6,10 @@ body and the longer the step. Zero-energy modes are held by Ganzenmüller's forc
 the square of the step: what of `zero_energy` is stable is taken, and a note says how much that is.
 """
 
-from typing import Any
-
 import taichi as ti
 
 from pliant.core.backend import vec3
 from pliant.core.options import param, positive
-from pliant.core.world import World
 from pliant.solvers.elasticity.base import Elasticity, ElasticityOptions
 from pliant.solvers.elasticity.body import add_impulse
 from pliant.solvers.linear.cg import ConjugateGradient
@@ -39,10 +36,11 @@ class PeerSolver(Elasticity):
 
     options = Peer2018
 
-    def __init__(self, world: World, settings: Any):
-        super().__init__(world, settings)
+    def _take_bodies(self) -> None:
+        super()._take_bodies()
         self.cg = ConjugateGradient(self.settings.tolerance, self.settings.max_iterations)
-        self.direction, self.image, self.z = (ti.ndarray(vec3, self.bodies.n) for _ in range(3))
+        if self.solids:
+            self.direction, self.image, self.z = (ti.ndarray(vec3, self.bodies.n) for _ in range(3))
 
     def solve(self) -> None:
         bodies = self.bodies

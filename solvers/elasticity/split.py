@@ -124,13 +124,20 @@ class SplitSolver(Elasticity):
     def __init__(self, world: World, settings: Any):
         self.threads = ThreadPoolExecutor(1, thread_name_prefix="factorisation")
         self.solvers: list[Any] = []
+        self._coming: Future | None = None
         super().__init__(world, settings)
+
+    def _take_bodies(self) -> None:
+        self.solvers, self._keeping = [], True  # another of the same shape may come
+        super()._take_bodies()
+        self._keeping = False
 
     def refresh(self) -> None:
         super().refresh()
         if self.solvers:
             console.print("Stiffness or held particles have changed: factorising anew.")
-        self._coming: Future | None = self.threads.submit(self._factors, self._shares())
+        if self.solids:
+            self._coming = self.threads.submit(self._factors, self._shares(), self._keeping)
 
     def _shares(self) -> list[Share]:
         starts, mass = self.bodies.starts.tolist(), self.bodies.read("m").astype(float)
@@ -144,8 +151,9 @@ class SplitSolver(Elasticity):
                 found.append(mine)
         return found
 
-    def _factors(self, shares: list[Share]) -> list[tuple[Factor | Iterative, Share]]:
-        """What solves for each share: what was made for an equal one before, or a new one."""
+    def _factors(self, shares: list[Share], keeping: bool) -> list[tuple[Factor | Iterative, Share]]:
+        """What solves for each share: what was made for an equal one before, or a new one. What none of them needs is
+        forgotten, unless `keeping`."""
         known, implicit = self.world.cache.get("factors", []), not self.settings.explicit_control
         todo, factors = [], []
         for share in shares:
@@ -153,7 +161,7 @@ class SplitSolver(Elasticity):
             asked = self.dt, c, implicit, self.settings.solver
             factor = next((f for a, s, f in known if a == asked and s.admits(share, SAME * self.world.spacing)), None)
             todo.append((asked, share, factor))
-        self.world.cache["factors"] = known = [one for one in todo if one[2] is not None]  # others can be forgotten
+        known = self.world.cache["factors"] = list(known) if keeping else [one for one in todo if one[2] is not None]
         for asked, share, factor in todo:
             if factor is None:
                 factor = self._factor(share, share.matrix(*asked[:3]))
@@ -241,10 +249,11 @@ class PaperSolver(SplitSolver):
         Field("volume_dv", "vector", "m/s", "change of velocity by the volume term, the next guess", carried=True),
     )
 
-    def __init__(self, world: World, settings: Any):
-        super().__init__(world, settings)
+    def _take_bodies(self) -> None:
+        super()._take_bodies()
         self.cg = ConjugateGradient(CG_TOLERANCE, CG_ITERATIONS)
-        self.residual, self.direction, self.image, self.z = (ti.ndarray(vec3, self.bodies.n) for _ in range(4))
+        if self.solids:
+            self.residual, self.direction, self.image, self.z = (ti.ndarray(vec3, self.bodies.n) for _ in range(4))
 
     def refresh(self) -> None:
         for b in self.solids:

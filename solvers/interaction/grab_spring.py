@@ -156,12 +156,25 @@ class GrabSpring(Grip):
         apart = np.linalg.norm(self._vector(rest, rest[nearest]), axis=1)
         enough = np.sort(apart)[min(FEWEST, len(rows)) - 1]
         chosen = apart <= max(self.radius, EVENLY * enough)
-        self.taken = p.read("slot", rows[chosen])  # the elastic slots of what is held
+        self._hold(rows[chosen])
+        self._target = self._point = point if away[nearest] <= self.radius else x[nearest]
+        self._offset = np.average(self._vector(self._point, x[chosen]), axis=0, weights=m[chosen])
+
+    def _hold(self, rows: np.ndarray) -> None:
+        """Holds these particles, by the elastic slots that they have now."""
+        p = self.world.particles
+        self._ids, self.taken = p.read("id", rows), p.read("slot", rows)
         held = np.full(self.elasticity.bodies.n, -1, np.int32)
         held[self.taken] = np.arange(len(self.taken))
         self._held, self._place = upload(held, ti.i32), ti.ndarray(ti.i32, len(self.taken))
-        self._target = self._point = point if away[nearest] <= self.radius else x[nearest]
-        self._offset = np.average(self._vector(self._point, x[chosen]), axis=0, weights=m[chosen])
+
+    def members_changed(self) -> None:
+        """Elastic bodies have come or gone, and slots with them; what is gone cannot be held."""
+        p, rows = self.world.particles, self.world.particles.rows_of(self.number)
+        if len(rows):
+            self._hold(rows[np.isin(p.read("id", rows), self._ids)])
+        else:
+            self.release()
 
     def _vector(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         """one - other, the shortest of its images across periodic boundaries."""
