@@ -33,7 +33,7 @@ class WallSampling(Stage):
 
 @ti.kernel
 def _rub(n: ti.i32, dt: ti.f32, p: Reals, inverse_density: Reals, friction: Reals, gradient: Vectors, moving: Vectors,
-         v: Vectors):  # fmt: skip
+         slide: Vectors, v: Vectors):  # fmt: skip
     """Coulomb: walls slow tangential motion by at most friction times the impulse of their pressure."""
     for i in range(n):
         push = gradient[i].norm()
@@ -43,7 +43,9 @@ def _rub(n: ti.i32, dt: ti.f32, p: Reals, inverse_density: Reals, friction: Real
             sliding -= sliding.dot(normal) * normal
             speed = sliding.norm()
             impulse = dt * inverse_density[i] * p[i] * push * friction[i]
-            v[i] -= ti.min(impulse / ti.max(speed, 1e-12), 1.0) * sliding
+            dv = -ti.min(impulse / ti.max(speed, 1e-12), 1.0) * sliding
+            v[i] += dv
+            slide[i] += dv / dt
 
 
 @ti.kernel
@@ -54,8 +56,8 @@ def _advance(n: ti.i32, dt: ti.f32, period: Vectors, v: Vectors, shift: Vectors,
 
 
 class Advance(Stage):
-    """Friction of walls slows velocities, where the pressure solver does not see to it; then positions and walls move,
-    and walls put back and stop what came too close."""
+    """Friction of walls slows velocities, where the pressure solver does not see to it; then forces on walls are known,
+    positions and walls move, and walls put back and stop what came too close."""
 
     name = place = "advance"
 
@@ -66,7 +68,9 @@ class Advance(Stage):
     def run(self, dt: float) -> None:
         world, p = self.world, self.world.particles
         if world.walls.rough and not self.pressure.solves_friction:
-            _rub(p.n, dt, p.p, self.pressure.inverse_density, p.wall_friction, p.wall_gradient, p.wall_velocity, p.v)
+            _rub(p.n, dt, p.p, self.pressure.inverse_density, p.wall_friction, p.wall_gradient, p.wall_velocity,
+                 p.wall_slide, p.v)  # fmt: skip
+        world.walls.feel(dt)
         _advance(p.n, dt, world.neighbors.period, p.v, p.shift, p.x)
         world.walls.advance(dt)
 

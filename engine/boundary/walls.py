@@ -1,7 +1,14 @@
-"""Walls in motion: what particles feel of them each step, and the rule that none ever passes one."""
+"""Walls in motion: what particles feel of them each step, what they feel of particles, and the rule that none ever
+passes one.
+
+**Forces on walls.** A wall gets the opposite of every impulse that it gives: pressures times their wall gradients; what
+slides along it, by friction, viscosity and the contact of sand (`wall_slide`, all of it to the nearest wall); and what
+`keep_out` stops. So the impulses of all walls and the change of momentum agree to round-off.
+"""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import taichi as ti
@@ -11,6 +18,7 @@ from pliant.boundary.volume_map import REACH, VolumeMap, profile
 from pliant.core.backend import Ints, Reals, RealTable, Vectors, upload, vec3
 from pliant.core.fields import Field
 from pliant.core.particles import Particles
+from pliant.core.reduce import BLOCKS, block
 from pliant.core.store import Store
 from pliant.errors import PliantError
 
@@ -27,8 +35,15 @@ FIELDS = (
     Field("wall_velocity", "vector", "m/s", "velocity of the walls in reach"),
     Field("wall_distance", "real", "m", "distance of the nearest wall, if it is in reach"),
     Field("wall_normal", "vector", "1", "direction away from it"),
+    Field("wall_number", "int", "", "which wall that is"),
+    Field("wall_slide", "vector", "m/s^2", "acceleration along walls by friction and viscosity"),
+    Field("wall_rest", "real", "1", "forces on walls: wall_density by the walls that are still to be seen to"),
+    Field("wall_later", "real", "1", "forces on walls: what those seen to leave of the others"),
 )
 
+
+# What is known of walls at the particles when forces on walls are summed up.
+Felt: TypeAlias = ti.types.argpack(density=Reals, number=Ints, slide=Vectors, rest=Reals, later=Reals)
 
 # Rows of a wall's pose table: vectors as arguments cost far more to pass than arrays.
 PIVOT, PLACE, VELOCITY, SPIN, ROTATION, POSE = 0, 1, 2, 3, 4, 7
@@ -70,14 +85,15 @@ def stopped(slip: vec3, out: vec3, friction: ti.f32):
 
 
 @ti.kernel
-def _sample_walls(n: ti.i32, x: Vectors, first: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors,
+def _sample_walls(n: ti.i32, x: Vectors, wall: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors,
                   frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks,
                   table: RealTable, material: Ints, rubbing: Reals, no_slip: ti.f32, density: Reals, gradient: Vectors,
-                  flux: Reals, drag: Reals, friction: Reals, moving: Vectors, nearest: Reals,
-                  normal: Vectors):  # fmt: skip
-    """Adds one wall. Friction and velocity of several walls are averaged by the push of each."""
+                  flux: Reals, drag: Reals, friction: Reals, moving: Vectors, nearest: Reals, normal: Vectors,
+                  number: Ints, slide: Vectors):  # fmt: skip
+    """Adds one wall, the `wall`-th. Friction and velocity of several walls are averaged by the push of each."""
     for i in range(n):
-        if first == 1:
+        if wall == 0:
+            number[i], slide[i] = -1, vec3(0.0)
             density[i], flux[i], drag[i], friction[i] = 0.0, 0.0, 0.0, 0.0
             gradient[i], moving[i], normal[i], nearest[i] = vec3(0.0), vec3(0.0), vec3(0.0), REACH * spacing
         R, arm = rotation(pose), x[i] - pose[PLACE]
@@ -89,13 +105,13 @@ def _sample_walls(n: ti.i32, x: Vectors, first: ti.i32, flat: ti.template(), sid
                 g = slope / spacing * (R @ outward)
                 speed = pose[VELOCITY] + pose[SPIN].cross(arm)
                 if distance < nearest[i]:
-                    nearest[i], normal[i] = distance, (R @ outward).normalized()
+                    nearest[i], normal[i], number[i] = distance, (R @ outward).normalized(), wall
                 share = g.norm() / ti.max(g.norm() + gradient[i].norm(), 1e-12)
                 friction[i] += share * (rubbing[material[i]] - friction[i])
                 moving[i] += share * (speed - moving[i])
                 # the shear (v - v_wall) / phi acts on the particle's share of wall, which is 1 / d per volume at d / 2
-                wall = slope / table[0, 1] * outward.norm() / spacing
-                drag[i] += no_slip * wall / ti.max(distance, LEAST_GAP * spacing)
+                share_of_wall = slope / table[0, 1] * outward.norm() / spacing
+                drag[i] += no_slip * share_of_wall / ti.max(distance, LEAST_GAP * spacing)
                 others, here = 1.0 - OVERLAP * density[i], 1.0 - OVERLAP * beta
                 gradient[i] = here * gradient[i] + others * g
                 flux[i] = here * flux[i] + others * g.dot(speed)
@@ -103,23 +119,68 @@ def _sample_walls(n: ti.i32, x: Vectors, first: ti.i32, flat: ti.template(), sid
 
 
 @ti.kernel
-def _keep_out(n: ti.i32, x: Vectors, v: Vectors, inverse_density: Reals, flat: ti.template(), sides: ti.i32,
+def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Reals, flat: ti.template(), sides: ti.i32,
               pose: Vectors, frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory,
-              spline: Blocks, material: Ints, rubbing: Reals):  # fmt: skip
+              spline: Blocks, material: Ints, rubbing: Reals, load: RealTable):  # fmt: skip
     """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
-    it slides."""
-    for i in range(n):
-        if inverse_density[i] > 0.0:
-            R = rotation(pose)
-            for k in range(sides):
-                arm = x[i] - pose[PLACE]
+    it slides: the wall gets these as impulses."""
+    ti.loop_config(block_dim=1)
+    for b in range(BLOCKS):
+        lo, hi = block(b, n)
+        impulse, turn = vec3(0.0), vec3(0.0)
+        for i in range(lo, hi):
+            if inverse_density[i] > 0.0:
+                R = rotation(pose)
+                for k in range(sides):
+                    arm = x[i] - pose[PLACE]
+                    local = R.transpose() @ arm + pose[PIVOT]
+                    distance, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
+                    if distance < CLEARANCE * spacing and outward.norm() > 0.0:
+                        out = (R @ outward).normalized()
+                        x[i] += (CLEARANCE * spacing - distance) * out
+                        push, rub = stopped(v[i] - pose[VELOCITY] - pose[SPIN].cross(arm), out, rubbing[material[i]])
+                        v[i] += push + rub
+                        impulse -= m[i] * (push + rub)
+                        turn -= m[i] * arm.cross(push + rub)
+        for a in ti.static(range(3)):
+            load[b, a], load[b, 3 + a] = impulse[a], turn[a]
+
+
+@ti.kernel
+def _load(n: ti.i32, dt: ti.f32, last: ti.i32, wall: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors,
+          frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks,
+          table: RealTable, x: Vectors, m: Reals, inverse_density: Reals, p: Reals, c: Felt,
+          load: RealTable):  # fmt: skip
+    """Impulse and its moment about the pivot that one wall gets in a step. Walls are seen to in the reverse of the
+    order in which `_sample_walls` has added them, which undoes the sum over walls one by one."""
+    ti.loop_config(block_dim=1)
+    for b in range(BLOCKS):
+        lo, hi = block(b, n)
+        impulse, turn = vec3(0.0), vec3(0.0)
+        for i in range(lo, hi):
+            if c.density[i] > 0.0:
+                others, share = c.rest[i], c.later[i]
+                if last == 1:
+                    others, share = c.density[i], 1.0
+                R, arm, gradient = rotation(pose), x[i] - pose[PLACE], vec3(0.0)
                 local = R.transpose() @ arm + pose[PIVOT]
-                distance, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
-                if distance < CLEARANCE * spacing and outward.norm() > 0.0:
-                    out = (R @ outward).normalized()
-                    x[i] += (CLEARANCE * spacing - distance) * out
-                    push, rub = stopped(v[i] - pose[VELOCITY] - pose[SPIN].cross(arm), out, rubbing[material[i]])
-                    v[i] += push + rub
+                for k in range(sides):
+                    side = sides - 1 - k
+                    distance, outward = side_at(side, local, flat, frame, cell, spacing, beyond, directory, spline)
+                    if distance < REACH * spacing:
+                        beta, slope = profile(distance / spacing, table)
+                        here = 1.0 - OVERLAP * beta
+                        others = (others - beta) / here  # of the walls before, which this one has added to
+                        gradient += share * (1.0 - OVERLAP * others) * slope / spacing * (R @ outward)
+                        share *= here
+                c.rest[i], c.later[i] = others, share
+                given = m[i] * inverse_density[i] * p[i] * gradient
+                if c.number[i] == wall:
+                    given -= m[i] * c.slide[i]
+                impulse += dt * given
+                turn += dt * arm.cross(given)
+        for a in ti.static(range(3)):
+            load[b, a], load[b, 3 + a] = impulse[a], turn[a]
 
 
 @dataclasses.dataclass
@@ -140,6 +201,8 @@ class Wall:
     rotation: np.ndarray = dataclasses.field(default_factory=lambda: np.eye(3))
     velocity: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))
     spin: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))
+    force: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))  # of the last step [N],
+    torque: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))  # and its moment about the pivot [N m]
     extent: float = 0.0  # largest distance of the surface from the pivot: spin times this bounds the surface speed
 
     def set_velocity(self, t: float) -> None:
@@ -191,7 +254,7 @@ class Walls(Store):
 
     name = "walls"
     built_in = True
-    state = ("shift", "rotation", "velocity", "spin")  # of each wall, in checkpoints
+    state = ("shift", "rotation", "velocity", "spin", "force", "torque")  # of each wall, in checkpoints
 
     def __init__(self, particles: Particles, walls: list[Wall], spacing: float, table: np.ndarray,
                  roughness: Sequence[float]):  # fmt: skip
@@ -203,6 +266,9 @@ class Walls(Store):
         self._uploaded: dict[str, np.ndarray] = {}
         self.arguments = [wall_arguments(w, w.map, spacing, pose) for w, pose in zip(walls, self.poses, strict=True)]
         self._good: list[tuple] = []
+        self._impulse = np.zeros((len(walls), 6))  # given to each wall in this step, and its moment [N s, N m s]
+        self._partial = np.zeros((BLOCKS, 6), np.float32)
+        self._felt: tuple = (None, None)
         coefficients = [[r if wall.friction is None else wall.friction for r in roughness] for wall in walls]
         self._rubbing = [upload(np.array(row), ti.f32) for row in coefficients]
         self.rough = bool(np.any(coefficients))
@@ -224,9 +290,21 @@ class Walls(Store):
             wall.set_velocity(t)
         self.upload_poses()
         for k, (wall, arguments) in enumerate(zip(self.walls, self.arguments, strict=True)):
-            _sample_walls(p.n, p.x, int(k == 0), *arguments, self.table, p.material, self._rubbing[k],
+            _sample_walls(p.n, p.x, k, *arguments, self.table, p.material, self._rubbing[k],
                           float(wall.no_slip), p.wall_density, p.wall_gradient, p.wall_flux, p.wall_drag,
-                          p.wall_friction, p.wall_velocity, p.wall_distance, p.wall_normal)  # fmt: skip
+                          p.wall_friction, p.wall_velocity, p.wall_distance, p.wall_normal, p.wall_number,
+                          p.wall_slide)  # fmt: skip
+
+    def feel(self, dt: float) -> None:
+        """Sums up what particles have done to the walls in this step of dt [s], while they are where they were."""
+        p, last = self.particles, len(self.walls) - 1
+        if self._felt[0] != p.capacity:
+            self._felt = p.capacity, Felt(density=p.wall_density, number=p.wall_number, slide=p.wall_slide,
+                                          rest=p.wall_rest, later=p.wall_later)  # fmt: skip
+        for k, arguments in reversed(list(enumerate(self.arguments))):
+            _load(p.n, dt, int(k == last), k, *arguments, self.table, p.x, p.m, p.inverse_density, p.p, self._felt[1],
+                  self._partial)  # fmt: skip
+            self._impulse[k] = self._partial.sum(axis=0, dtype=float)
 
     def advance(self, dt: float) -> None:
         """Moves the walls, then puts back any particle that came closer than CLEARANCE."""
@@ -235,8 +313,11 @@ class Walls(Store):
             wall.advance(dt)
         self.upload_poses()
         for _ in range(KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1):
-            for arguments, rubbing in zip(self.arguments, self._rubbing, strict=True):
-                _keep_out(p.n, p.x, p.v, p.inverse_density, *arguments, p.material, rubbing)
+            for k, (arguments, rubbing) in enumerate(zip(self.arguments, self._rubbing, strict=True)):
+                _keep_out(p.n, p.x, p.v, p.m, p.inverse_density, *arguments, p.material, rubbing, self._partial)
+                self._impulse[k] += self._partial.sum(axis=0, dtype=float)
+        for wall, impulse in zip(self.walls, self._impulse, strict=True):
+            wall.force, wall.torque = impulse[:3] / dt, impulse[3:] / dt
 
     @property
     def speed(self) -> float:

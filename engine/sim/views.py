@@ -342,6 +342,16 @@ class WallView:
         return self._wall.spin.copy()
 
     @property
+    def force(self) -> np.ndarray:
+        """Force of everything that pushed and rubbed on it in the last step [N]."""
+        return self._wall.force.copy()
+
+    @property
+    def torque(self) -> np.ndarray:
+        """Moment of these forces about `position` [N m]."""
+        return self._wall.torque.copy()
+
+    @property
     def mesh(self) -> TriMesh:
         """Its surface, where it is now."""
         shape = self._body.shown or self._body.shape

@@ -8,7 +8,8 @@ The pair coefficients derive from the dynamic viscosity mu, averaged over the pa
 Morris' form is the accurate one: on the rest lattice it gives 1.02 times the true Laplacian of a shear flow, in
 disorder 0.99. Weiler's acts along x_ij, which keeps angular momentum, so that thick threads coil; but with some thirty
 neighbors it is anisotropic (0.71 to 1.48 on the lattice, 0.79 on average in disorder), which c = 1 / 0.79 corrects on
-average.
+average. The conjugate gradients that solve for it stop at a tolerance; what they then lack in the motion of all
+particles as one is added, so that the momentum is right to round-off.
 
 To the viscosity of the liquid comes a numerical one, damping d sqrt(|g| d): an incompressible fluid of particles keeps
 energy so well that the motion of particles about their places, once there, would go on for ever. Walls do not feel it.
@@ -25,6 +26,7 @@ import taichi as ti
 from pliant.core.backend import Ints, IntTable, Matrices, Reals, RealTable, Vectors, mat3, upload, vec3
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
+from pliant.core.reduce import BLOCKS, block
 from pliant.core.world import World
 from pliant.solvers.linear.cg import ConjugateGradient
 from pliant.solvers.stage import Force, SolveResult, material_table
@@ -77,14 +79,16 @@ def drag_of(i: ti.i32, v: vec3, nu: ti.f32, drag: Reals, gradient: Vectors):
 @ti.kernel
 def _explicit(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
               factor: RealTable, material: Ints, mu: Reals, nu: Reals, inverse_density: Reals, drag: Reals,
-              gradient: Vectors, wall_v: Vectors, v: Vectors, out: Vectors):  # fmt: skip
+              gradient: Vectors, wall_v: Vectors, slide: Vectors, v: Vectors, out: Vectors):  # fmt: skip
     for i in range(n):
         total = vec3(0.0)
         for k in range(count[i]):
             j = neighbor[i, k]
             total -= (mu[material[i]] + mu[material[j]]) * factor[i, k] * (v[j] - v[i])
         moving = drag_of(i, v[i] - wall_v[i], nu[material[i]], drag, gradient)
-        out[i] = inverse_density[i] * total - ti.select(inverse_density[i] > 0.0, 1.0, 0.0) * moving
+        moving *= ti.select(inverse_density[i] > 0.0, 1.0, 0.0)
+        slide[i] -= moving
+        out[i] = inverse_density[i] * total - moving
 
 
 @ti.kernel
@@ -111,7 +115,7 @@ class ExplicitViscosity(Force):
     def run(self, dt: float) -> None:
         w, p = self.world, self.world.particles
         _explicit(p.n, *w.neighbors.pairs, p.material, self.mu, self.nu, p.inverse_density, p.wall_drag,
-                  p.wall_gradient, p.wall_velocity, p.v, p.viscous_a)  # fmt: skip
+                  p.wall_gradient, p.wall_velocity, p.wall_slide, p.v, p.viscous_a)  # fmt: skip
         _add(p.n, dt, p.viscous_a, p.v)
 
     def max_dt(self) -> float:
@@ -178,11 +182,41 @@ def _right_side(n: ti.i32, dt: ti.f32, material: Ints, mu: Reals, nu: Reals, rho
 
 
 @ti.kernel
-def _accept(n: ti.i32, solution: Vectors, inverse_density: Reals, v: Vectors, carried: Vectors):
+def _sum_up(n: ti.i32, dt: ti.f32, material: Ints, mu: Reals, nu: Reals, rho: Reals, inverse_density: Reals, V: Reals,
+            drag: Reals, gradient: Vectors, residual: Vectors, partial: RealTable):  # fmt: skip
+    """Sums of the residual, and of what the matrix makes of three motions of all free particles as one: masses, and
+    the drag of walls."""
+    ti.loop_config(block_dim=1)
+    for b in range(BLOCKS):
+        lo, hi = block(b, n)
+        left, along = vec3(0.0), mat3(0.0)
+        for i in range(lo, hi):
+            if inverse_density[i] > 0.0:
+                mass = V[i] * rho[material[i]]
+                left += residual[i]
+                for a in ti.static(range(3)):
+                    along[a, a] += mass
+                if drag[i] > 0.0:
+                    normal = gradient[i].normalized()
+                    for a, c in ti.static(ti.ndrange(3, 3)):
+                        across = ti.cast(a == c, ti.f32) - normal[a] * normal[c]
+                        along[a, c] += mass * dt * nu[material[i]] * drag[i] * across
+        for a in ti.static(range(3)):
+            partial[b, a] = left[a]
+            for c in ti.static(range(3)):
+                partial[b, 3 + 3 * a + c] = along[a, c]
+
+
+@ti.kernel
+def _accept(n: ti.i32, solution: Vectors, dx: ti.f32, dy: ti.f32, dz: ti.f32, inverse_density: Reals, material: Ints,
+            nu: Reals, drag: Reals, gradient: Vectors, wall_v: Vectors, slide: Vectors, v: Vectors,
+            carried: Vectors):  # fmt: skip
     for i in range(n):
         if inverse_density[i] > 0.0:
-            carried[i] = solution[i] - v[i]
-            v[i] = solution[i]
+            found = solution[i] + vec3(dx, dy, dz)
+            carried[i] = found - v[i]
+            v[i] = found
+            slide[i] -= drag_of(i, v[i] - wall_v[i], nu[material[i]], drag, gradient)
 
 
 class ImplicitViscosity(Force):
@@ -205,6 +239,7 @@ class ImplicitViscosity(Force):
         self.nu, self.rho, self.mu = tables(world)
         self.inverse = ti.ndarray(mat3, world.particles.capacity)
         self.cg = ConjugateGradient(TOLERANCE, max_iterations=200)
+        self._partial = np.zeros((BLOCKS, 12), np.float32)
 
     def run(self, dt: float) -> None:
         w, p = self.world, self.world.particles
@@ -219,7 +254,18 @@ class ImplicitViscosity(Force):
             multiply=lambda u, out: _apply(p.n, *pairs, *local, u, out),
             precondition=lambda r, z: _precondition(p.n, p.inverse_density, self.inverse, r, z),
         )  # fmt: skip
-        _accept(p.n, p.cg_solution, p.inverse_density, p.v, p.viscous_change)
+        _accept(p.n, p.cg_solution, *self._drift(local), p.inverse_density, p.material, self.nu, p.wall_drag,
+                p.wall_gradient, p.wall_velocity, p.wall_slide, p.v, p.viscous_change)  # fmt: skip
         self.results["viscosity"] = SolveResult(iterations)
+
+    def _drift(self, local: tuple) -> list[float]:
+        """The motion of all as one that the solve has left out [m/s]: with it, momentum changes by the drag of walls
+        alone, to round-off and whatever the tolerance. Particles with a prescribed motion stand for something outside
+        that takes momentum as well; among these nothing is added."""
+        p = self.world.particles
+        _sum_up(p.n, *local, p.cg_residual, self._partial)
+        sums = self._partial.sum(axis=0, dtype=float)
+        held = (p.numpy("inverse_density") == 0.0).any()
+        return [0.0] * 3 if held or not sums[3] > 0 else np.linalg.solve(sums[3:].reshape(3, 3), sums[:3]).tolist()
 
 

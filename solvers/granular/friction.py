@@ -172,9 +172,12 @@ def _predict(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wr
 
 
 @ti.kernel
-def _finish(n: ti.i32, dt: ti.f32, stress: SymmetricMatrices, wall_traction: Vectors):
+def _finish(n: ti.i32, dt: ti.f32, inverse_density: Reals, stress: SymmetricMatrices, wall_traction: Vectors,
+            wall_slide: Vectors):  # fmt: skip
+    """Stresses as such again, and what contact with walls has done."""
     for i in range(n):
         stress[i], wall_traction[i] = stress[i] / (dt * dt), wall_traction[i] / (dt * dt)
+        wall_slide[i] -= inverse_density[i] * wall_traction[i]
 
 
 @ti.func
@@ -381,7 +384,7 @@ class Friction:
 
     def finish(self, dt: float) -> None:
         p = self.world.particles
-        _finish(p.n, dt, p.stress, p.wall_traction)
+        _finish(p.n, dt, p.inverse_density, p.stress, p.wall_traction, p.wall_slide)
 
     def tolerance(self, dt: float, most: float, speed: float) -> float:
         """How much strain or compression of this step may be left: a share of that which a mean speed [m/s] makes over
