@@ -274,10 +274,10 @@ def test_elements_grow_beyond_the_capacity_and_keep_their_values():
 def test_ids_are_never_used_twice():
     store = points(4, 4)
     store.remove(np.array([1, 7]))
-    assert store.numpy("id").tolist() == [0, 2, 3, 4, 5, 6] and store.counts() == {"body0": 3, "body1": 3}
+    assert store.numpy("id").tolist() == [0, 6, 2, 3, 4, 5] and store.counts() == {"body0": 3, "body1": 3}
     store.add(0, {"x": np.zeros((2, 3))})
-    assert store.numpy("id").tolist() == [0, 2, 3, 4, 5, 6, 8, 9]
-    np.testing.assert_array_equal(store.numpy("k")[:6], [0, 20, 30, 40, 50, 60])
+    assert store.numpy("id").tolist() == [0, 6, 2, 3, 4, 5, 8, 9]
+    np.testing.assert_array_equal(store.numpy("k")[:6], [0, 60, 20, 30, 40, 50])
 
 
 def test_rows_of_a_body_follow_every_change_of_order():

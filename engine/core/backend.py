@@ -79,6 +79,7 @@ def start(backend: str = "cpu") -> None:
     _tell_places_shortly()
     if backend == "cpu":
         _access_elements_directly()
+        _copy_memory_directly()
         _spread_workers()
 
 
@@ -168,10 +169,28 @@ def _memory_of(array: Any) -> np.ndarray:
     return np.frombuffer((ctypes.c_byte * size).from_address(address), kind).reshape(shape)
 
 
+def _copy_memory_directly() -> None:
+    """Copies whole arrays to, from and among each other where they are: Taichi launches a kernel for each."""
+
+    def to_numpy(self: Any) -> np.ndarray:
+        return _memory_of(self.arr).copy()
+
+    def from_numpy(self: Any, values: np.ndarray) -> None:
+        memory = _memory_of(self.arr)
+        if values.shape != memory.shape:
+            raise ValueError(f"an array of shape {memory.shape} cannot take values of shape {values.shape}")
+        memory[...] = values
+
+    def copy_from(self: Any, other: Any) -> None:
+        from_numpy(self, _memory_of(other.arr))
+
+    for kind in (ti.lang._ndarray.ScalarNdarray, ti.lang.matrix.VectorNdarray, ti.lang.matrix.MatrixNdarray):
+        kind.to_numpy, kind.from_numpy, kind.copy_from = to_numpy, from_numpy, copy_from
+
+
 def host_view(array: ti.Ndarray) -> np.ndarray | None:
     """The elements of a device array where they are, to be read and written at once while the array lives: on the CPU.
-    None elsewhere, where kernels have to fetch them. (`to_numpy` and `from_numpy` launch a kernel, which costs as much
-    as thousands of particles.)"""
+    None elsewhere, where kernels have to fetch them."""
     return _memory_of(array.arr) if _started == "cpu" else None
 
 

@@ -215,22 +215,18 @@ class ArrayStore(Store):
         return rows
 
     def remove(self, rows: np.ndarray) -> None:
-        """Takes elements out; the others keep their order and ids."""
-        stays = np.ones(self.n, bool)
-        stays[rows] = False
-        kept = np.flatnonzero(stays)
-        order = ti.ndarray(ti.i32, max(len(kept), 1))
-        if len(kept):
-            order.from_numpy(kept.astype(np.int32))
-        self.population -= np.bincount(self.read("body", np.asarray(rows)), minlength=len(self.population))
-        self.n = len(kept)
-        self.reorder(order)
-        self.version += 1
+        """Takes elements out; the last ones move into their places, the others stay where they are. All keep their
+        ids."""
+        gone = np.zeros(self.n, bool)
+        gone[rows] = True
+        self.population -= np.bincount(self.read("body", np.flatnonzero(gone)), minlength=len(self.population))
+        left = self.n - int(gone.sum())
+        holes, last = np.flatnonzero(gone[:left]), left + np.flatnonzero(~gone[left:])
         for field in self.schema.values():
-            if not field.carried and field.saved and self.n:  # views read it before the next step writes it
-                spare = self._allocate(field.kind)
-                gather(field.kind, self.n, order, [(getattr(self, field.name), spare)])
-                copy(field.kind, self.n, [(spare, getattr(self, field.name))])
+            if field.carried or field.saved:
+                self.write(field.name, holes, self.read(field.name, last))
+        self.n = left
+        self._moved()
 
     def _moved(self) -> None:
         self.version += 1
