@@ -23,7 +23,7 @@ CELLS_PER_SPACING = 2
 FAR = 4.0  # in spacings: distances are cut off here
 OUTSIDE, INSIDE, BEYOND = -1, -2, -3  # directory entries of blocks without nodes
 QUERY = 400_000  # points asked for at a time: bounds memory
-MAP_VERSION = 7
+MAP_VERSION = 8
 
 Directory: TypeAlias = ti.types.ndarray(dtype=ti.i32, ndim=3)
 Places: TypeAlias = ti.types.ndarray(dtype=ivec3, ndim=1)

@@ -62,7 +62,7 @@ class BodySamples:
 
 def wall_distance(body: Any, points: np.ndarray) -> np.ndarray:
     """Distance to the surface of a wall (a scene's body, or its samples), negative inside its solid."""
-    phi = body.shape.signed_distance(points)
+    phi = body.shape.exact_distance(points)
     return -phi if body.material.inside_out else phi
 
 

@@ -83,6 +83,12 @@ def revolve(profile: Array, center: Any, axis: str) -> Triangles:
     return clean(points, np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]]))
 
 
+def march_cell(bounds: Array) -> float:
+    """Size of the cells of the grid that `march` uses [m]."""
+    size = bounds[1] - bounds[0]
+    return float(np.clip(np.cbrt(size.prod() / GRID_NODES), size.max() / MOST_CELLS, size.max() / FEWEST_CELLS))
+
+
 def march(signed_distance: Callable[[Any], Array], bounds: Array) -> Triangles:
     """The surface d = 0 by dual contouring (Ju et al. 2002) on a modest grid, one cell wider than the bounds.
 
@@ -91,8 +97,7 @@ def march(signed_distance: Callable[[Any], Array], bounds: Array) -> Triangles:
     """
     if not np.isfinite(bounds).all():
         raise PliantError("an infinite shape has no triangulation; intersect it with a Box")
-    size = bounds[1] - bounds[0]
-    cell = float(np.clip(np.cbrt(size.prod() / GRID_NODES), size.max() / MOST_CELLS, size.max() / FEWEST_CELLS))
+    size, cell = bounds[1] - bounds[0], march_cell(bounds)
     counts = np.ceil(size / cell).astype(np.int64) + 3
     origin = bounds[0] - cell
     nodes = np.stack(np.meshgrid(*[np.arange(n) for n in counts], indexing="ij"), axis=-1)

@@ -43,6 +43,9 @@ class Moved(Shape):
     def signed_distance(self, points: ArrayLike) -> Array:
         return self.placement()[0] * self.shape.signed_distance(self.to_local(points))
 
+    def exact_distance(self, points: ArrayLike) -> Array:
+        return self.placement()[0] * self.shape.exact_distance(self.to_local(points))
+
     def inside(self, points: ArrayLike) -> NDArray[np.bool_]:
         return self.shape.inside(self.to_local(points))
 

@@ -41,6 +41,10 @@ class Shape(Options):
         """(n,) distance [m] of (n, 3) points to the surface, negative inside; never more than the true distance."""
         raise NotImplementedError
 
+    def exact_distance(self, points: ArrayLike) -> Array:
+        """The same without a bound's false zeros: what walls take, at the cost of a surface that has to be found."""
+        return self.signed_distance(points)
+
     def support(self, directions: ArrayLike) -> Array:
         """h(u) = max over the shape of u . x [m], for each of the (n, 3) directions; inf where it is unbounded."""
         raise NotImplementedError
