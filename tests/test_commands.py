@@ -290,11 +290,23 @@ def test_a_frame_that_is_missing_or_damaged(copy):
     call("export", copy, "--format", "vtu", "--frames", "2:")
 
 
-def test_a_stage_that_is_missing_or_damaged(copy):
-    (copy / "stage.npz").write_bytes(b"hello")
-    assert "stage.npz" in refusal("export", copy, "--format", "vtu")
-    (copy / "stage.npz").unlink()
-    assert "stage.npz" in refusal("export", copy, "--format", "vtu")
+def test_a_render_scene_that_is_missing_or_damaged(copy):
+    (copy / "render_scene.npz").write_bytes(b"hello")
+    assert "render_scene.npz" in refusal("export", copy, "--format", "vtu")
+    (copy / "render_scene.npz").unlink()
+    assert "render_scene.npz" in refusal("export", copy, "--format", "vtu")
+
+
+def test_the_render_scene_of_an_earlier_version_is_read(copy, tmp_path):
+    with np.load(copy / "render_scene.npz") as file:
+        arrays = dict(file)
+    header = arrays["header"].tobytes().replace(b'"pliant render scene"', b'"pliant stage"')
+    np.savez(copy / "stage.npz", **arrays | {"header": np.frombuffer(header, np.uint8)})
+    (copy / "render_scene.npz").unlink()
+    call("export", copy, "--format", "obj", "--frames", "0", "--out", tmp_path / "walls")
+    assert (tmp_path / "walls" / "tank.obj").exists()
+    RunFolder(copy).clear([])
+    assert not (copy / "stage.npz").exists()
 
 
 @needs_vulkan

@@ -1,6 +1,6 @@
 """Many frames drawn at once: worker processes, each with a window of its own, turn snapshots into pictures.
 
-Nothing is simulated: all a worker needs is the stage, a look and a way to load snapshots.
+Nothing is simulated: all a worker needs is the `RenderScene`, a look and a way to load snapshots.
 """
 
 import os
@@ -24,7 +24,7 @@ LARGEST = 16384  # side of a picture [pixels]: what Vulkan drivers offer
 
 
 def draw_frames(
-    stage: RenderScene,
+    render_scene: RenderScene,
     snapshots: Loader,
     indices: Iterable[int],
     folder: str | os.PathLike,
@@ -43,7 +43,7 @@ def draw_frames(
     total)` is called after each picture. Whatever goes wrong in a worker is raised here as one sentence, unless
     `failed(k, error)` is given: it is told why there is no picture of frame k, and the others are drawn.
     """
-    look, indices, folder = look or stage.look or Look(), list(indices), Path(folder).absolute()
+    look, indices, folder = look or render_scene.look or Look(), list(indices), Path(folder).absolute()
     _check(look, size, workers)
     files = [picture_file(folder, k) for k in indices]
     todo = deque(k for k, file in zip(indices, files, strict=True) if not (keep and file.exists()))
@@ -51,7 +51,8 @@ def draw_frames(
     if not total:
         return files
     count = min(workers or _worth_while(), total)
-    job = Job(stage, snapshots, folder, settle(stage, snapshots, indices, look), size, max(1, cores() // count), count)
+    look = settle(render_scene, snapshots, indices, look)
+    job = Job(render_scene, snapshots, folder, look, size, max(1, cores() // count), count)
     crew: list[Worker] = []
     try:
         crew += [Worker(job) for _ in range(count)]
@@ -86,10 +87,10 @@ def _take(worker: Worker, failed: Callable[[int, PliantError], Any] | None) -> N
         failed(worker.frame, error)
 
 
-def settle(stage: RenderScene, snapshots: Loader, indices: Sequence[int], look: Look) -> Look:
+def settle(render_scene: RenderScene, snapshots: Loader, indices: Sequence[int], look: Look) -> Look:
     """The look with a colour range that is good for all the frames, found from a few of them."""
     step = max(1, -(-len(indices) // RANGE_FRAMES))
-    return settled(stage, (snapshots(k) for k in indices[::step]), look)
+    return settled(render_scene, (snapshots(k) for k in indices[::step]), look)
 
 
 def _check(look: Look, size: tuple[int, int], workers: int | None) -> None:

@@ -1,11 +1,11 @@
 """The folder of a run, for whoever writes it and whoever reads it later.
 
-    run.json        scene, options, versions, statistics of each frame: what is needed to repeat the run
-    stage.npz       what does not change from frame to frame: walls, colours, camera
-    frames/         water_0001.vtu ..., particles.pvd, frame_0001.png ...
-    checkpoints/    the last states, to resume from
+    run.json          scene, options, versions, statistics of each frame: what is needed to repeat the run
+    render_scene.npz  what does not change from frame to frame: walls, colours, camera
+    frames/           water_0001.vtu ..., particles.pvd, frame_0001.png ...
+    checkpoints/      the last states, to resume from
     video.mp4, log.txt
-    pictures/       what `pliant render` draws, with its video; pictures_2/ ... if it draws again
+    pictures/         what `pliant render` draws, with its video; pictures_2/ ... if it draws again
 """
 
 import contextlib
@@ -88,7 +88,8 @@ class RunFolder:
     def __init__(self, path: str | Path):
         self.path = Path(path)
         self.frames, self.checkpoints = self.path / "frames", self.path / "checkpoints"
-        self.record_file, self.stage_file = self.path / RECORD, self.path / "stage.npz"
+        self.record_file, self.render_scene_file = self.path / RECORD, self.path / "render_scene.npz"
+        self.old_render_scene_file = self.path / "stage.npz"  # of runs of earlier versions
         self.video, self.log = self.path / "video.mp4", self.path / "log.txt"
         self.pictures = self.path / "pictures"  # drawn later
 
@@ -126,9 +127,10 @@ class RunFolder:
             return self.record().get("status") in DONE
         return False
 
-    def stage(self) -> RenderScene:
+    def render_scene(self) -> RenderScene:
         """What all frames share."""
-        return RenderScene.load(self.stage_file)
+        new, old = self.render_scene_file, self.old_render_scene_file
+        return RenderScene.load(old if old.exists() and not new.exists() else new)
 
     def snapshot(self, index: int, record: dict[str, Any] | None = None) -> Snapshot:
         """One frame, from whichever of its files can be read."""
@@ -219,7 +221,8 @@ class RunFolder:
         bodies, endings = "|".join(map(re.escape, names)), "|".join(FORMATS)
         ours = re.compile(rf"frame_\d{{4,}}\.png|({bodies})(_skin)?(_\d{{4,}})?\.({endings})|particles\.pvd")
         old = [path for path in self.frames.glob("*") if ours.fullmatch(path.name)] + self._checkpoints()
-        for path in (*old, self.record_file, self.stage_file, *(self.path / name for name in top)):
+        top += [file.name for file in (self.record_file, self.render_scene_file, self.old_render_scene_file)]
+        for path in (*old, *(self.path / name for name in top)):
             with contextlib.suppress(OSError):
                 path.unlink()
 

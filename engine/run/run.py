@@ -59,7 +59,7 @@ class Run:
         self.seconds: dict[str, float] = {}  # by stage, summed over all steps but the first of the process
         self.timed_steps = 0
         self.sim: Simulation  # made by `_begin`
-        self.stage: RenderScene
+        self.render_scene: RenderScene
         self.writer: Writer
         self.painter: Painter | None = None
         self.failures = 0  # pictures in a row that could not be drawn
@@ -127,10 +127,10 @@ class Run:
             if self.folder.record_file.exists():
                 self.tell.say(f"The earlier run in {plan.folder} is replaced.")
             self.folder.clear([*counts, *others, *walls])
-            self.stage = self.sim.canvas.stage
-            self.stage.save(self.folder.stage_file)
+            self.render_scene = self.sim.canvas.render_scene
+            self.render_scene.save(self.folder.render_scene_file)
         else:
-            self.stage = self.sim.canvas.stage = self._kept_stage()
+            self.render_scene = self.sim.canvas.render_scene = self._kept_render_scene()
             self._miss_frames()
         self.folder.sweep()
         self._announce(sum(counts.values()))
@@ -176,13 +176,13 @@ class Run:
         self.first, self.last = frame + 1, frame
         return saved
 
-    def _kept_stage(self) -> RenderScene:
+    def _kept_render_scene(self) -> RenderScene:
         try:
-            return self.folder.stage()
+            return self.folder.render_scene()
         except PliantError as error:
             self.tell.say(f"It is made anew, so that pictures may be framed a little differently: {error}")
-            self.sim.canvas.stage.save(self.folder.stage_file)
-            return self.sim.canvas.stage
+            self.sim.canvas.render_scene.save(self.folder.render_scene_file)
+            return self.sim.canvas.render_scene
 
     def _miss_frames(self) -> None:
         """Says which frames have lost their files since they were made."""
@@ -238,7 +238,8 @@ class Run:
         self._begun -= self.record["frames"][-1].get("wall_seconds", 0.0) if self.record["frames"] else 0.0
         start, self.writer = time.perf_counter(), Writer()
         if "png" in self.formats and not self.late:
-            self.painter = Painter(self.stage, self.folder.frames, self.stage.look or Look(), self.plan.size)
+            look = self.render_scene.look or Look()
+            self.painter = Painter(self.render_scene, self.folder.frames, look, self.plan.size)
         with interruptible(self.tell, lambda: self._hurry(PATIENCE)) as wish:
             try:
                 self._make(wish)
@@ -324,7 +325,7 @@ class Run:
         self._spend("frames", time.perf_counter() - start)
 
         def write() -> None:
-            write_frame(self.folder.frames, snapshot, self.formats, self.stage, self.series)
+            write_frame(self.folder.frames, snapshot, self.formats, self.render_scene, self.series)
             self._draw(snapshot)
             self.record["frames"].append(entry)  # the record tells of no frame that is not there
 
