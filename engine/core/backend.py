@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
+from pliant.core import speedups
 from pliant.core.console import native_silence
 from pliant.errors import PliantError, unknown_name
 
@@ -51,6 +52,9 @@ SHARE_OF_MEMORY = 0.8  # of what is free that a scene may take
 _started: str | None = None
 
 
+speedups.know_classes_quickly()  # before the first kernel
+
+
 def start(backend: str = "cpu") -> None:
     """Starts Taichi once, where "gpu" is the GPU there is. Asking again for the same backend does nothing; for another
     one is an error.
@@ -76,7 +80,9 @@ def start(backend: str = "cpu") -> None:
     _started = backend
     _free_vectors()
     _fill_vectors_directly()
-    _tell_places_shortly()
+    speedups.tell_places_shortly()
+    speedups.read_sources_once()
+    speedups.launch_quickly()
     if backend == "cpu":
         _access_elements_directly()
         _spread_workers()
@@ -162,17 +168,6 @@ def _access_elements_directly() -> None:
             self.values[key] = value
 
     ti.lang._ndarray.NdarrayHostAccessor = HostAccessor
-
-
-def _tell_places_shortly() -> None:
-    """Notes file and line of what is compiled, for errors: Taichi also wraps and underlines the source of every single
-    expression, whether it is ever shown or not, which takes an eighth of the time until a kernel is ready."""
-
-    def place(self: Any, node: Any) -> str:
-        line = self.src[node.lineno - 1].strip() if node.lineno <= len(self.src) else ""
-        return f'File "{self.file}", line {node.lineno + self.lineno_offset}, in {self.func.func.__name__}: {line}\n'
-
-    ti.lang.ast.ast_transformer_utils.ASTTransformerContext.get_pos_info = place
 
 
 def _spread_workers() -> None:
