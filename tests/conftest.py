@@ -1,5 +1,6 @@
 """What all tests share: one Taichi start, and the data that comes with the project's workplace."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,10 @@ SECONDS = {
     "test_change": 19, "test_walls": 18, "test_drag": 15, "test_player": 15, "test_inspect": 14, "test_iisph": 13,
     "test_checkpoint": 12, "test_quality": 12, "test_memory": 10, "test_viscosity": 10, "test_geometry": 10,
 }  # fmt: skip
+
+# Two files are tested at a time, so there is one core for each. Most scenes here are so small that waking a second
+# thread costs more than it helps; tests/test_threads.py compares numbers of threads.
+os.environ.setdefault("TI_CPU_MAX_NUM_THREADS", "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
