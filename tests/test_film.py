@@ -135,10 +135,10 @@ def test_a_painter_goes_on_after_a_picture_that_ran_away(render_scene, snapshots
 
 
 def test_limits_of_memory(monkeypatch):
-    monkeypatch.setattr(watchdog, "available_memory", lambda: (2**36, 2**34))
+    monkeypatch.setattr(watchdog, "available_memory", lambda: 2.0**34)
     assert watchdog.memory_limit(1) == 2**33 and watchdog.memory_limit(4) == 2**31
     assert watchdog.memory_limit(10**6) == watchdog.LEAST_MEMORY
-    monkeypatch.setattr(watchdog, "available_memory", lambda: None)
+    monkeypatch.setattr(watchdog, "available_memory", lambda: np.inf)
     assert watchdog.memory_limit(1) == np.inf
     assert watchdog.resident_memory(2**22 + 1) == 0, "there is no such process"
 

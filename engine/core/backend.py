@@ -8,7 +8,6 @@ import contextlib
 import ctypes
 import io
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import taichi as ti
 
 from pliant.core import speedups
 from pliant.core.console import native_silence
+from pliant.core.memory import available_memory as available_memory  # beside the share of it below
 from pliant.errors import PliantError, unknown_name
 
 BACKENDS = {"cpu": ti.cpu, "cuda": ti.cuda, "vulkan": ti.vulkan, "metal": ti.metal}
@@ -215,12 +215,3 @@ def upload(values: np.ndarray, kind: Any) -> ti.Ndarray:
     if values.size:
         array.from_numpy(np.ascontiguousarray(values, np.int32 if kind in (ti.i32, ivec3) else np.float32))
     return array
-
-
-def available_memory() -> float:
-    """Free memory in bytes; infinite where the system does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError):
-        return float("inf")
