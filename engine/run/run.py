@@ -30,6 +30,7 @@ from pliant.scene.serialisation import describe
 from pliant.sim import checkpoint
 from pliant.sim.checkpoint import Checkpoint
 from pliant.sim.simulation import Simulation
+from pliant.sim.snapshot import counts
 
 RECORD_SECONDS = 2.0  # run.json is written anew no more often than this, but before each checkpoint
 BYTES = {"vtu": 57, "npz": 40, "ply": 40, "bgeo": 44, "usd": 44}  # of a particle in a frame, with the usual fields
@@ -114,26 +115,25 @@ class Run:
             self.sim = Simulation(saved.live_scene(plan.scene), plan.backend, saved, quiet=True)
             if self.before.get("source_sha256") != self.record["source_sha256"]:
                 self.tell.say(f"{plan.given} has changed since the run began; it goes on with what is there now.")
-        stores, particles = self.sim.world.stores.values(), self.sim.world.particles
-        counts = particles.counts()
-        others = {name: n for store in stores if store is not particles for name, n in store.counts().items()}
+        points, particles = counts(self.sim), self.sim.world.particles.counts()
+        others = {name: n for name, n in points.items() if name not in particles}
         walls = [wall.name for wall in self.sim.world.walls.walls]
-        self.record |= {"particles": counts, "others": others, "walls": walls, "formats": list(self.formats),
+        self.record |= {"particles": particles, "others": others, "walls": walls, "formats": list(self.formats),
                         "status": "running", "notes": list(self.sim.notes),
                         "particle_radius": plan.scene.settings.particle_radius,
                         "tolerance": getattr(plan.scene.settings.pressure, "max_density_error", None)}  # fmt: skip
-        self._check_disk(sum(counts.values()) + sum(others.values()))
+        self._check_disk(sum(points.values()))
         if saved is None:
             if self.folder.record_file.exists():
                 self.tell.say(f"The earlier run in {plan.folder} is replaced.")
-            self.folder.clear([*counts, *others, *walls])
+            self.folder.clear([*points, *walls])
             self.render_scene = self.sim.canvas.render_scene
             self.render_scene.save(self.folder.render_scene_file)
         else:
             self.render_scene = self.sim.canvas.render_scene = self._kept_render_scene()
             self._miss_frames()
         self.folder.sweep()
-        self._announce(sum(counts.values()))
+        self._announce(sum(particles.values()))
         self.folder.write_record(self.record)
         if saved is not None:
             restore_rng(saved.state["more"]["rng_state"])  # last: motions may draw while the simulation is made
