@@ -522,6 +522,24 @@ def test_a_finished_run_is_kept(call):
     assert [len(record(f"out/my{end}")["frames"]) for end in ("", "_2", "_3")] == [3, 4, 3]
 
 
+def test_overwriting_removes_what_was_made_of_the_earlier_run(call):
+    words = ["run", "my.py", "--format", "npz", "--seconds", "0.05"]
+    call(*words)
+    call(*words)
+    for folder in (Path("out/my"), Path("out/my_2")):
+        call("export", folder, "--format", "vtu,obj")
+        for name in ("pictures/frame_0000.png", "pictures/video.mp4", "pictures_2/sheet.png", "skin/my_skin.usdc"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text("old")
+        (folder / "export" / "notes.txt").write_text("mine")
+    before = sorted(Path("out/my").rglob("*"))
+    call(*words, "--overwrite")
+    left = {path.name for path in Path("out/my_2").iterdir()}
+    assert left == {"run.json", "render_scene.npz", "frames", "checkpoints", "log.txt", "export"}
+    assert [path.name for path in Path("out/my_2/export").iterdir()] == ["notes.txt"], "somebody else's"
+    assert sorted(Path("out/my").rglob("*")) == before
+
+
 def test_flags_mean_the_last_run_of_the_scene(call):
     words = ["run", "my.py", "--format", "npz", "--seconds"]
     for _ in range(2):

@@ -5,11 +5,12 @@ Nothing is simulated: all a worker needs is the `RenderScene`, a look and a way 
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
+from pliant.core.data import Snapshot
 from pliant.errors import PliantError
 from pliant.render.compose import settled
 from pliant.render.look import Look
@@ -51,7 +52,7 @@ def draw_frames(
     if not total:
         return files
     count = min(workers or _worth_while(), total)
-    look = settle(render_scene, snapshots, indices, look)
+    look = settle(render_scene, snapshots, indices, look, some=failed is not None)
     job = Job(render_scene, snapshots, folder, look, size, max(1, cores() // count), count)
     crew: list[Worker] = []
     try:
@@ -87,10 +88,26 @@ def _take(worker: Worker, failed: Callable[[int, PliantError], Any] | None) -> N
         failed(worker.frame, error)
 
 
-def settle(render_scene: RenderScene, snapshots: Loader, indices: Sequence[int], look: Look) -> Look:
-    """The look with a colour range that is good for all the frames, found from a few of them."""
-    step = max(1, -(-len(indices) // RANGE_FRAMES))
-    return settled(render_scene, (snapshots(k) for k in indices[::step]), look)
+def settle(render_scene: RenderScene, snapshots: Loader, indices: Sequence[int], look: Look,
+           some: bool = False) -> Look:  # fmt: skip
+    """The look with a colour range that is good for all the frames, found from a few of them; `some` lets `snapshots`
+    fail at others."""
+    chosen = indices[:: max(1, -(-len(indices) // RANGE_FRAMES))]
+    return settled(render_scene, _readable(snapshots, chosen) if some else map(snapshots, chosen), look)
+
+
+def _readable(snapshots: Loader, indices: Sequence[int]) -> Iterator[Snapshot]:
+    """Those that can be loaded. It is an error if there is none."""
+    failures: list[PliantError] = []
+    for k in indices:
+        try:
+            snapshot = snapshots(k)
+        except PliantError as error:
+            failures.append(error)
+        else:
+            yield snapshot
+    if failures and len(failures) == len(indices):
+        raise failures[0]
 
 
 def _check(look: Look, size: tuple[int, int], workers: int | None) -> None:
