@@ -36,7 +36,9 @@ def know_classes_quickly() -> None:
             frame = sys._getframe(level_of_class_stackframe)
         except ValueError:  # nobody is that far up
             return False
-        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        file = frame.f_code.co_filename
+        linecache.checkcache(file)  # a scene that is read again may have changed
+        line = linecache.getline(file, frame.f_lineno).strip()
         return any(pattern.match(line) for pattern in kernel_impl._KERNEL_CLASS_STACKFRAME_STMT_RES)
 
     kernel_impl._inside_class = inside_class
