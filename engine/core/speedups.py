@@ -13,7 +13,6 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
-import taichi as ti
 from taichi.lang import impl, kernel_impl
 from taichi.lang._ndarray import Ndarray, ScalarNdarray
 from taichi.lang.argpack import ArgPack, ArgPackType
@@ -45,17 +44,6 @@ def know_classes_quickly() -> None:
 
 
 # --- compilation ------------------------------------------------------------------------------------
-
-
-def tell_places_shortly() -> None:
-    """Notes file and line of what is compiled, for errors: Taichi also wraps and underlines the source of every single
-    expression, whether it is ever shown or not, which takes an eighth of the time until a kernel is ready."""
-
-    def place(self: Any, node: Any) -> str:
-        line = self.src[node.lineno - 1].strip() if node.lineno <= len(self.src) else ""
-        return f'File "{self.file}", line {node.lineno + self.lineno_offset}, in {self.func.func.__name__}: {line}\n'
-
-    ti.lang.ast.ast_transformer_utils.ASTTransformerContext.get_pos_info = place
 
 
 def read_sources_once() -> None:
