@@ -1,5 +1,6 @@
 """What all tests share: one Taichi start, and the data that comes with the project's workplace."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +13,16 @@ if TYPE_CHECKING:
 # Seconds of files that take more than ten, roughly. They are begun in this order, and shorter ones after them, so that
 # no worker is left alone with a long one at the end.
 SECONDS = {
-    "test_scenes": 190, "test_viewer_window": 100, "test_elastic": 80, "test_grains": 70, "test_validation": 65,
-    "test_run": 60, "test_grab": 55, "test_sampling": 55, "test_friction": 45, "test_threads": 40, "test_film": 35,
-    "test_commands": 35, "test_viewer_web": 35, "test_mesh_input": 30, "test_elastic_robust": 30, "test_stores": 28,
-    "test_skinning": 27, "test_raster": 25, "test_cli": 25, "test_tightness": 22, "test_simulation": 20,
-    "test_change": 19, "test_walls": 18, "test_drag": 15, "test_player": 15, "test_inspect": 14, "test_iisph": 13,
-    "test_checkpoint": 12, "test_quality": 12, "test_memory": 10, "test_viscosity": 10, "test_geometry": 10,
+    "test_scenes": 110, "test_viewer_window": 60, "test_sampling": 55, "test_run": 50, "test_viewer_web": 45,
+    "test_validation": 40, "test_grains": 38, "test_elastic": 37, "test_film": 35, "test_commands": 34, "test_grab": 31,
+    "test_mesh_input": 30, "test_cli": 26, "test_skinning": 23, "test_threads": 20, "test_elastic_robust": 19,
+    "test_friction": 18, "test_walls": 16, "test_inspect": 15, "test_player": 15, "test_stores": 13, "test_drag": 12,
+    "test_tightness": 11, "test_geometry": 11, "test_simulation": 10, "test_raster": 10, "test_layers": 10,
 }  # fmt: skip
+
+# Two files are tested at a time, so there is one core for each. Most scenes here are so small that waking a second
+# thread costs more than it helps; tests/test_threads.py compares numbers of threads.
+os.environ.setdefault("TI_CPU_MAX_NUM_THREADS", "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -182,13 +182,30 @@ def test_render_draws_from_files_and_makes_a_video(copy):
 
 
 @needs_vulkan
+def test_render_goes_on_after_a_frame_that_cannot_be_drawn(copy):
+    for index in (0, 2):
+        (copy / "frames" / f"water_{index:04d}.npz").unlink()
+    words = ["render", copy, "--size", "64x48", "--workers", "1", "--look", "color=pressure"]
+    text = call(*words, status=2)
+    assert sorted(p.name for p in (copy / "pictures").glob("*.png")) == ["frame_0001.png", "frame_0003.png"]
+    assert (copy / "pictures" / "video.mp4").exists()
+    last = text.splitlines()[-1]
+    assert last.startswith("pliant: 2 of 4 pictures are missing, those of frames 0, 2; ") and "water_0000.npz" in last
+    for index in (1, 3):
+        (copy / "frames" / f"water_{index:04d}.npz").unlink()
+    assert "water_0000.npz" in refusal(*words)
+
+
+@needs_vulkan
 def test_render_leaves_what_is_there_as_it_is(copy):
     theirs = [copy / "frames" / "frame_0000.png", copy / "video.mp4", copy / "sheet.png"]
     for path in theirs:
         path.write_text("the run's own")
     words = ["--size", "64x48", "--frames", "0", "--sheet"]
-    assert str(copy / "pictures" / "frame_0000.png") in call("render", copy, *words)
+    (copy / "pictures").mkdir()
+    (copy / "pictures" / "frame_0000.png").write_text("from before")
     assert str(copy / "pictures_2" / "frame_0000.png") in call("render", copy, *words)
+    assert (copy / "pictures" / "frame_0000.png").read_text() == "from before"
     assert [path.read_text() for path in theirs] == ["the run's own"] * 3
     call("render", copy, *words, "--out", copy / "frames")
     assert theirs[0].read_bytes()[:4] == b"\x89PNG", "a folder that is named may be written to"
@@ -290,11 +307,23 @@ def test_a_frame_that_is_missing_or_damaged(copy):
     call("export", copy, "--format", "vtu", "--frames", "2:")
 
 
-def test_a_stage_that_is_missing_or_damaged(copy):
-    (copy / "stage.npz").write_bytes(b"hello")
-    assert "stage.npz" in refusal("export", copy, "--format", "vtu")
-    (copy / "stage.npz").unlink()
-    assert "stage.npz" in refusal("export", copy, "--format", "vtu")
+def test_a_render_scene_that_is_missing_or_damaged(copy):
+    (copy / "render_scene.npz").write_bytes(b"hello")
+    assert "render_scene.npz" in refusal("export", copy, "--format", "vtu")
+    (copy / "render_scene.npz").unlink()
+    assert "render_scene.npz" in refusal("export", copy, "--format", "vtu")
+
+
+def test_the_render_scene_of_an_earlier_version_is_read(copy, tmp_path):
+    with np.load(copy / "render_scene.npz") as file:
+        arrays = dict(file)
+    header = arrays["header"].tobytes().replace(b'"pliant render scene"', b'"pliant stage"')
+    np.savez(copy / "stage.npz", **arrays | {"header": np.frombuffer(header, np.uint8)})
+    (copy / "render_scene.npz").unlink()
+    call("export", copy, "--format", "obj", "--frames", "0", "--out", tmp_path / "walls")
+    assert (tmp_path / "walls" / "tank.obj").exists()
+    RunFolder(copy).clear([])
+    assert not (copy / "stage.npz").exists()
 
 
 @needs_vulkan

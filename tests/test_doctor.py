@@ -11,6 +11,7 @@ import pytest
 
 from pliant.commands import doctor
 from pliant.commands.doctor import Check, ProbeError
+from pliant.core import memory
 
 LONG = 120.0  # [s] that a child may take on a busy machine
 
@@ -140,7 +141,7 @@ def test_the_file_at_an_address(address, file):
 def test_little_disk_and_memory_are_warnings(monkeypatch):
     usage = collections.namedtuple("usage", "total used free")
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: usage(10 * LOW, 9 * LOW, LOW))
-    monkeypatch.setattr(doctor, "_container_memory", lambda: (2 * LOW, LOW))
+    monkeypatch.setattr(memory, "_container_memory", lambda: (2 * LOW, LOW))
     checks = [*doctor.disks(), doctor.memory()]
     assert [check.state for check in checks] == ["warning"] * 3
     assert checks[0].found == "1 GiB free" and "--out" in checks[0].advice
@@ -153,10 +154,10 @@ def test_limits_of_control_groups_count(monkeypatch, tmp_path):
     (tmp_path / "outer/memory.max").write_text(f"{8 * LOW}\n")
     (tmp_path / "outer/memory.current").write_text(f"{7 * LOW}\n")
     (tmp_path / "outer/memory.stat").write_text(f"anon 5\ninactive_file {2 * LOW}\n")
-    monkeypatch.setattr(doctor, "CGROUP_2", (tmp_path, *doctor.CGROUP_2[1:]))
-    read = doctor._lines
-    monkeypatch.setattr(doctor, "_lines", lambda p: ["0::/outer/inner"] if p == "/proc/self/cgroup" else read(p))
-    assert doctor._container_memory() == (8 * LOW, 3 * LOW)
+    monkeypatch.setattr(memory, "CGROUP_2", (tmp_path, *memory.CGROUP_2[1:]))
+    read = memory.lines_of
+    monkeypatch.setattr(memory, "lines_of", lambda p: ["0::/outer/inner"] if p == "/proc/self/cgroup" else read(p))
+    assert memory._container_memory() == (8 * LOW, 3 * LOW)
 
 
 def test_caches(monkeypatch, tmp_path):

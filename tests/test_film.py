@@ -24,7 +24,7 @@ CORNERS = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
 
 
 @pytest.fixture
-def stage():
+def render_scene():
     wall = RenderWall("wall", np.zeros((0, 2, 3)), TriMesh(CORNERS, np.array([[0, 1, 2]])))
     return RenderScene([wall], [CloudStyle("water", "water", 0.05)], np.array([[0.0, 0, 0], [1, 1, 1]]), 1.0)
 
@@ -48,42 +48,42 @@ def read(path):
     return np.asarray(Image.open(path))
 
 
-def test_workers_draw_what_is_drawn_here(stage, snapshots, tmp_path, drawable):
+def test_workers_draw_what_is_drawn_here(render_scene, snapshots, tmp_path, drawable):
     told = []
     look = Look(clock=True, color="pressure", colors="viridis", supersample=1)
     loader = snapshots.__getitem__  # picklable, as loaders must be
-    files = draw_frames(stage, loader, [4, 0, 2], tmp_path, look, SIZE, 2, progress=lambda *a: told.append(a))
+    files = draw_frames(render_scene, loader, [4, 0, 2], tmp_path, look, SIZE, 2, progress=lambda *a: told.append(a))
     assert [f.name for f in files] == ["frame_0004.png", "frame_0000.png", "frame_0002.png"]
     assert sorted(os.listdir(tmp_path)) == sorted(f.name for f in files), "and nothing else"
     assert told == [(1, 3), (2, 3), (3, 3)]
     renderer = Renderer(*SIZE, supersample=1)
-    fixed = settle(stage, loader, [4, 0, 2], look)
+    fixed = settle(render_scene, loader, [4, 0, 2], look)
     for k, file in zip((4, 0, 2), files, strict=True):
-        here = renderer.render(stage.picture(snapshots[k], fixed, SIZE[0] / SIZE[1]))
+        here = renderer.render(render_scene.picture(snapshots[k], fixed, SIZE[0] / SIZE[1]))
         np.testing.assert_array_equal(read(file), here)
     renderer.close()
     before = files[0].stat().st_mtime_ns
-    draw_frames(stage, loader, [4, 1], tmp_path, look, SIZE, 1, keep=True)
+    draw_frames(render_scene, loader, [4, 1], tmp_path, look, SIZE, 1, keep=True)
     assert files[0].stat().st_mtime_ns == before and (tmp_path / "frame_0001.png").exists()
 
 
-def test_workers_are_replaced(stage, snapshots, tmp_path, drawable, monkeypatch):
+def test_workers_are_replaced(render_scene, snapshots, tmp_path, drawable, monkeypatch):
     monkeypatch.setattr(draw_process, "FRAMES_PER_WORKER", 1)
-    files = draw_frames(stage, snapshots.__getitem__, range(2), tmp_path, Look(supersample=1), (64, 48), 1)
+    files = draw_frames(render_scene, snapshots.__getitem__, range(2), tmp_path, Look(supersample=1), (64, 48), 1)
     assert all(read(f).shape == (48, 64, 3) for f in files)
 
 
-def test_what_goes_wrong_in_a_worker_is_told(stage, snapshots, tmp_path, drawable):
+def test_what_goes_wrong_in_a_worker_is_told(render_scene, snapshots, tmp_path, drawable):
     with pytest.raises(PliantError, match="frame 7: IndexError: list index out of range"):
-        draw_frames(stage, snapshots.__getitem__, [7], tmp_path, size=SIZE, workers=1)
+        draw_frames(render_scene, snapshots.__getitem__, [7], tmp_path, size=SIZE, workers=1)
     with pytest.raises(PliantError, match=r"a drawing process died at frame 3 \(exit status 3\)"):
-        draw_frames(stage, os._exit, [3], tmp_path, size=SIZE, workers=1)
+        draw_frames(render_scene, os._exit, [3], tmp_path, size=SIZE, workers=1)
     with pytest.raises(PliantError, match="cannot be sent to another process"):
-        draw_frames(stage, lambda k: snapshots[k], [0], tmp_path, size=SIZE, workers=1)
+        draw_frames(render_scene, lambda k: snapshots[k], [0], tmp_path, size=SIZE, workers=1)
 
 
-def test_a_painter_draws_beside_and_survives_its_process(stage, snapshots, tmp_path, drawable):
-    one = draw_process.Painter(stage, tmp_path, Look(supersample=1), (64, 48))
+def test_a_painter_draws_beside_and_survives_its_process(render_scene, snapshots, tmp_path, drawable):
+    one = draw_process.Painter(render_scene, tmp_path, Look(supersample=1), (64, 48))
     one.draw(snapshots[0])
     os.kill(one._worker.process.pid, signal.SIGKILL)
     one.draw(snapshots[1])
@@ -96,34 +96,34 @@ def test_a_painter_draws_beside_and_survives_its_process(stage, snapshots, tmp_p
     one.close()
 
 
-def test_a_picture_that_takes_too_long_is_given_up(stage, snapshots, tmp_path, monkeypatch):
+def test_a_picture_that_takes_too_long_is_given_up(render_scene, snapshots, tmp_path, monkeypatch):
     monkeypatch.setattr(draw_process, "PICTURE_SECONDS", 0.01)
     monkeypatch.setattr(drawing, "available", lambda: None)  # it never gets as far as Vulkan
     with pytest.raises(RunawayError, match=r"the picture of frame 1000 took more than 0.01 s; a smaller size"):
-        draw_frames(stage, time.sleep, [1000], tmp_path, size=SIZE, workers=1)
+        draw_frames(render_scene, time.sleep, [1000], tmp_path, size=SIZE, workers=1)
     assert os.listdir(tmp_path) == []
 
 
-def test_a_picture_that_takes_too_much_memory_is_given_up(stage, snapshots, tmp_path, monkeypatch):
+def test_a_picture_that_takes_too_much_memory_is_given_up(render_scene, snapshots, tmp_path, monkeypatch):
     monkeypatch.setattr(watchdog, "LEAST_MEMORY", 2**20)
     monkeypatch.setattr(watchdog, "MEMORY_SHARE", 0.0)
     monkeypatch.setattr(drawing, "available", lambda: None)
     if not watchdog.resident_memory(os.getpid()):
         pytest.skip("the system does not tell how much memory a process takes")
     with pytest.raises(RunawayError, match=r"the picture of frame 1000 took more than 0.00098 GiB of memory"):
-        draw_frames(stage, time.sleep, [1000], tmp_path, size=SIZE, workers=1)
+        draw_frames(render_scene, time.sleep, [1000], tmp_path, size=SIZE, workers=1)
 
 
-def test_other_pictures_are_drawn_after_a_failure(stage, snapshots, tmp_path, drawable):
+def test_other_pictures_are_drawn_after_a_failure(render_scene, snapshots, tmp_path, drawable):
     told = {}
-    draw_frames(stage, snapshots.__getitem__, [7, 0, 1], tmp_path, Look(supersample=1), (64, 48), 1,
+    draw_frames(render_scene, snapshots.__getitem__, [7, 0, 1], tmp_path, Look(supersample=1), (64, 48), 1,
                 failed=lambda k, error: told.update({k: str(error)}))  # fmt: skip
     assert sorted(os.listdir(tmp_path)) == ["frame_0000.png", "frame_0001.png"]
     assert told == {7: "frame 7: IndexError: list index out of range"}
 
 
-def test_a_painter_goes_on_after_a_picture_that_ran_away(stage, snapshots, tmp_path, drawable, monkeypatch):
-    one = draw_process.Painter(stage, tmp_path, Look(supersample=1), (64, 48))
+def test_a_painter_goes_on_after_a_picture_that_ran_away(render_scene, snapshots, tmp_path, drawable, monkeypatch):
+    one = draw_process.Painter(render_scene, tmp_path, Look(supersample=1), (64, 48))
     with monkeypatch.context() as patch, pytest.raises(RunawayError, match="the picture of frame 0 took more"):
         patch.setattr(draw_process, "PICTURE_SECONDS", 0.0)
         one.draw(snapshots[0])
@@ -135,24 +135,24 @@ def test_a_painter_goes_on_after_a_picture_that_ran_away(stage, snapshots, tmp_p
 
 
 def test_limits_of_memory(monkeypatch):
-    monkeypatch.setattr(watchdog, "available_memory", lambda: (2**36, 2**34))
+    monkeypatch.setattr(watchdog, "available_memory", lambda: 2.0**34)
     assert watchdog.memory_limit(1) == 2**33 and watchdog.memory_limit(4) == 2**31
     assert watchdog.memory_limit(10**6) == watchdog.LEAST_MEMORY
-    monkeypatch.setattr(watchdog, "available_memory", lambda: None)
+    monkeypatch.setattr(watchdog, "available_memory", lambda: np.inf)
     assert watchdog.memory_limit(1) == np.inf
     assert watchdog.resident_memory(2**22 + 1) == 0, "there is no such process"
 
 
 @pytest.mark.parametrize("wrong", [{"workers": 0}, {"size": (0, 9)}, {"size": (99999, 9)}, {"look": Look(shadow=7)}])
-def test_wrong_wishes_are_told_before_any_work(stage, snapshots, tmp_path, wrong):
+def test_wrong_wishes_are_told_before_any_work(render_scene, snapshots, tmp_path, wrong):
     with pytest.raises(PliantError, match="must be"):
-        draw_frames(stage, snapshots.__getitem__, [0], tmp_path / "new", **wrong)
+        draw_frames(render_scene, snapshots.__getitem__, [0], tmp_path / "new", **wrong)
     assert not (tmp_path / "new").exists()
 
 
-def test_the_range_is_found_once(stage, snapshots):
+def test_the_range_is_found_once(render_scene, snapshots):
     loaded = []
-    look = settle(stage, lambda k: loaded.append(k) or snapshots[k % 5], range(100), Look(color="pressure"))
+    look = settle(render_scene, lambda k: loaded.append(k) or snapshots[k % 5], range(100), Look(color="pressure"))
     assert len(loaded) <= drawing.RANGE_FRAMES and (look.low, look.high) == (0, 40)
 
 

@@ -460,19 +460,19 @@ def test_pictures_show_grains_in_place_of_particles(tmp_path):
     sim = sand(walls=[FLOOR]).build()
     snapshot = Frame(sim, 0).snapshot()
     assert set(snapshot.clouds) == {"sand", "sand_grains"}
-    stage = sim.canvas.stage
-    stage.save(tmp_path / "stage.npz")
-    assert RenderScene.load(tmp_path / "stage.npz").bodies == stage.bodies
-    (drawn,) = stage.picture(snapshot).points
+    render_scene = sim.canvas.render_scene
+    render_scene.save(tmp_path / "render_scene.npz")
+    assert RenderScene.load(tmp_path / "render_scene.npz").bodies == render_scene.bodies
+    (drawn,) = render_scene.picture(snapshot).points
     np.testing.assert_array_equal(drawn.x, sim["sand"].grains)
     assert drawn.radius == pytest.approx(1.1 * sim.stores["grains"].groups[0].radius)
     assert len(np.unique(drawn.colors, axis=0)) > 100, "sand is of many colours"
-    np.testing.assert_array_equal(stage.picture(snapshot).points[0].colors, drawn.colors)
-    (plain,) = stage.picture(snapshot, Look(grains=False)).points
+    np.testing.assert_array_equal(render_scene.picture(snapshot).points[0].colors, drawn.colors)
+    (plain,) = render_scene.picture(snapshot, Look(grains=False)).points
     assert len(plain.x) == sim.particles
-    (pressed,) = stage.picture(snapshot, Look(color="pressure")).points
+    (pressed,) = render_scene.picture(snapshot, Look(color="pressure")).points
     assert len(pressed.x) == sim.particles, "grains have no pressure"
-    (fast,) = stage.picture(snapshot, Look(bar=True)).points
+    (fast,) = render_scene.picture(snapshot, Look(bar=True)).points
     assert len(fast.x) == sim.stores["grains"].n and len(np.unique(fast.colors, axis=0)) == 1, "all are at rest"
 
 

@@ -81,8 +81,8 @@ def test_it_tells_of_the_scene(scene):
     opened = told.last(Opened)
     assert opened.name == "tank" and not told.errors
     assert opened.counts == {"water": 150, "cube": 27}
-    assert {wall.name for wall in opened.stage.walls} == {"tank"}
-    assert set(opened.stage.skins) == {"cube"}
+    assert {wall.name for wall in opened.render_scene.walls} == {"tank"}
+    assert set(opened.render_scene.skins) == {"cube"}
     assert {"speed", "pressure", "velocity.y", "position.y", "stress"} <= set(opened.fields)
     assert opened.fields["q"] == "Pa s^2" and opened.meanings["q"] == "dt^2 times pressure"
     named = {(k.owner, k.name): k for k in opened.knobs}

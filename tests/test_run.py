@@ -87,7 +87,7 @@ def assert_same(one, other):
 def test_a_run_leaves_what_the_readme_promises(call):
     call("run", "my.py", "--format", "vtu,npz,ply,bgeo,obj", "--set", "radius=0.08")
     folder = Path("out/my")
-    assert {p.name for p in folder.iterdir()} == {"run.json", "stage.npz", "frames", "checkpoints", "log.txt"}
+    assert {p.name for p in folder.iterdir()} == {"run.json", "render_scene.npz", "frames", "checkpoints", "log.txt"}
     names = {p.name for p in (folder / "frames").iterdir()}
     for ending in ("vtu", "npz", "ply", "bgeo"):
         assert {f"water_{k:04d}.{ending}" for k in range(FRAMES)} <= names
@@ -327,10 +327,10 @@ def test_resume_never_throws_away_what_it_cannot_read(half, damage):
     assert sorted(Path("out/my/frames").iterdir()) == before
 
 
-def test_a_lost_stage_is_made_anew(half):
-    Path("out/my/stage.npz").unlink()
+def test_a_lost_render_scene_is_made_anew(half):
+    Path("out/my/render_scene.npz").unlink()
     assert "It is made anew" in half("run", "my.py", "--resume")
-    assert Path("out/my/stage.npz").exists()
+    assert Path("out/my/render_scene.npz").exists()
 
 
 def test_lost_frames_are_told(half):
@@ -522,6 +522,24 @@ def test_a_finished_run_is_kept(call):
     assert [len(record(f"out/my{end}")["frames"]) for end in ("", "_2", "_3")] == [3, 4, 3]
 
 
+def test_overwriting_removes_what_was_made_of_the_earlier_run(call):
+    words = ["run", "my.py", "--format", "npz", "--seconds", "0.05"]
+    call(*words)
+    call(*words)
+    for folder in (Path("out/my"), Path("out/my_2")):
+        call("export", folder, "--format", "vtu,obj")
+        for name in ("pictures/frame_0000.png", "pictures/video.mp4", "pictures_2/sheet.png", "skin/my_skin.usdc"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text("old")
+        (folder / "export" / "notes.txt").write_text("mine")
+    before = sorted(Path("out/my").rglob("*"))
+    call(*words, "--overwrite")
+    left = {path.name for path in Path("out/my_2").iterdir()}
+    assert left == {"run.json", "render_scene.npz", "frames", "checkpoints", "log.txt", "export"}
+    assert [path.name for path in Path("out/my_2/export").iterdir()] == ["notes.txt"], "somebody else's"
+    assert sorted(Path("out/my").rglob("*")) == before
+
+
 def test_flags_mean_the_last_run_of_the_scene(call):
     words = ["run", "my.py", "--format", "npz", "--seconds"]
     for _ in range(2):
@@ -644,7 +662,7 @@ def painters(monkeypatch):
     wrong: set[int] = set()
 
     class Fake:
-        def __init__(self, stage, folder, look, size):
+        def __init__(self, render_scene, folder, look, size):
             self.folder = folder
 
         def draw(self, snapshot):

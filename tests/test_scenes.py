@@ -33,7 +33,7 @@ LOW = {  # options of build(), and seconds after which check() holds
     "twisted_beam": ({"radius": 0.05, "turns": 2.0, "seconds": 0.2}, 0.6),
     "wet_and_dry": ({"radius": 0.02}, 0.8),
     "wheel_in_sand": ({"radius": 0.025}, 1.0),
-    "wobbling_armadillo": ({"radius": 0.04}, 0.5),
+    "wobbling_armadillo": ({"radius": 0.05}, 0.5),
 }
 
 

@@ -500,24 +500,24 @@ def test_names_of_skins_are_taken():
 
 
 def test_pictures_show_skins_or_spheres(sim):
-    stage, snapshot = sim.canvas.stage, pl.Frame(sim, 0).snapshot()
+    render_scene, snapshot = sim.canvas.render_scene, pl.Frame(sim, 0).snapshot()
     assert list(snapshot.meshes) == ["block_skin"]
-    skins = stage.picture(snapshot)
+    skins = render_scene.picture(snapshot)
     assert len(skins.surfaces) == 1 and len(skins.points) == 1
     assert (skins.surfaces[0].color == skins.surfaces[0].color[0]).all(), "plain"
-    spheres = stage.picture(snapshot, Look(solid="spheres"))
+    spheres = render_scene.picture(snapshot, Look(solid="spheres"))
     assert not spheres.surfaces and len(spheres.points) == 2
-    colored = stage.picture(snapshot, Look(color="velocity.y", bar=True)).surfaces[0].color
+    colored = render_scene.picture(snapshot, Look(color="velocity.y", bar=True)).surfaces[0].color
     assert np.ptp(colored, axis=0).max() > 0.05
     with pytest.raises(PliantError, match="solid must be one of"):
-        stage.picture(snapshot, Look(solid="gas"))
+        render_scene.picture(snapshot, Look(solid="gas"))
 
 
-def test_stages_hold_skins(sim, tmp_path):
-    stage, x = sim.canvas.stage, sim["block"].x
-    stage.save(tmp_path / "stage.npz")
-    again = RenderScene.load(tmp_path / "stage.npz")
-    np.testing.assert_array_equal(again.skins["block"].skin.pose(x), stage.skins["block"].skin.pose(x))
+def test_render_scenes_hold_skins(sim, tmp_path):
+    render_scene, x = sim.canvas.render_scene, sim["block"].x
+    render_scene.save(tmp_path / "render_scene.npz")
+    again = RenderScene.load(tmp_path / "render_scene.npz")
+    np.testing.assert_array_equal(again.skins["block"].skin.pose(x), render_scene.skins["block"].skin.pose(x))
     source = SkinSource(TriMesh(*BOX, {"uv": np.ones((8, 2))}), grid((2, 2, 2)), np.ones(8), 1.0, "spiky", 10)
     header, arrays = source.save()
     copy = SkinSource.load(header, arrays)
@@ -590,7 +590,7 @@ def test_runs_write_skins(run):
     assert all("normal" in mesh.fields for mesh in meshes)
     np.testing.assert_array_equal(meshes[0].faces, meshes[2].faces)
     snapshot = RunFolder(run).snapshot(2)
-    again = RunFolder(run).stage().skinned(snapshot).meshes["block_skin"]
+    again = RunFolder(run).render_scene().skinned(snapshot).meshes["block_skin"]
     np.testing.assert_array_equal(again.vertices, meshes[2].vertices)
     if not missing_usd():
         film = read_usd(run / "my.usdc")
@@ -614,7 +614,7 @@ def test_skins_of_a_finished_run(run, tmp_path):
     np.testing.assert_array_equal(read_mesh(run / "skin" / "block_skin_0002.ply").vertices, wanted.vertices)
     assert sorted(os.listdir(run / "skin")) == [f"block_skin_000{k}.{e}" for k in (1, 2) for e in ("ply", "stl")]
 
-    rest = RunFolder(run).stage().skins["block"].mesh
+    rest = RunFolder(run).render_scene().skins["block"].mesh
     write_mesh(tmp_path / "other.obj", TriMesh(2 * rest.vertices + 7, rest.faces))
     sentence = call("skin", run, "--mesh", tmp_path / "other.obj", status=2)
     assert "other.obj lies elsewhere: half of it is" in sentence and "or add --fit" in sentence
@@ -639,18 +639,18 @@ def test_mistakes_with_finished_runs(run, words, told):
 def test_runs_without_elastic_bodies_or_particles(run, tmp_path):
     copy = tmp_path / "copy"
     copy.mkdir()
-    (copy / "stage.npz").write_bytes((run / "stage.npz").read_bytes())
+    (copy / "render_scene.npz").write_bytes((run / "render_scene.npz").read_bytes())
     record = (run / "run.json").read_text()
     (copy / "run.json").write_text(record.replace('"vtu"', '"stl"'))
     assert "holds no particles, only" in call("skin", copy, status=2)
     (copy / "run.json").write_text(record)
     assert "block_0000.vtu" in call("skin", copy, status=2)
-    stage = RenderScene.load(run / "stage.npz")
-    stage.skins.clear()
-    stage.save(copy / "stage.npz")
+    render_scene = RenderScene.load(run / "render_scene.npz")
+    render_scene.skins.clear()
+    render_scene.save(copy / "render_scene.npz")
     assert "was written by a version of Pliant without skins" in call("skin", copy, status=2)
-    stage.bodies = [body for body in stage.bodies if body.fluid]
-    stage.save(copy / "stage.npz")
+    render_scene.bodies = [body for body in render_scene.bodies if body.fluid]
+    render_scene.save(copy / "render_scene.npz")
     assert "has no elastic body to put a skin on" in call("skin", copy, status=2)
 
 

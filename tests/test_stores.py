@@ -129,9 +129,9 @@ def test_a_users_store_is_shown(scene):
     np.testing.assert_array_equal(cloud.x, sim["dye"].x)
     assert cloud.units["age"] == "s" and len(cloud.fields["age"]) == 16
     assert "dye" in snapshot(sim, "speed").clouds, "the viewer shows it too"
-    styles = {style.name: style for style in sim.canvas.stage.bodies}
+    styles = {style.name: style for style in sim.canvas.render_scene.bodies}
     assert styles["dye"].radius == pytest.approx(D / 2) and not styles["dye"].fluid
-    picture = sim.canvas.stage.picture(take(sim, 0))
+    picture = sim.canvas.render_scene.picture(take(sim, 0))
     assert sum(len(points.x) for points in picture.points) == 128 + 16
 
 

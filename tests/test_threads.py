@@ -1,4 +1,5 @@
-"""Results do not depend on the number of threads: what moves and what is drawn, here and with one thread elsewhere."""
+"""Results do not depend on the number of threads: what moves and what is drawn, with one thread here and with one for
+each core elsewhere."""
 
 import os
 import subprocess
@@ -80,7 +81,8 @@ run(sys.argv[1])
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory):
-    """How the program ends here, and in a process with one thread (with three, if there is one here): two folders."""
+    """How the program ends here, and in a process with one thread (with as many as usual, if there is one here): two
+    folders."""
     folders = [tmp_path_factory.mktemp("threads") for _ in range(2)]
     here: dict = {}
     exec(PROGRAM, here)
@@ -89,7 +91,7 @@ def ends(tmp_path_factory):
         patch.setattr(supernodes, "TASK_ENTRIES", 3000)
         patch.setattr(cholesky, "WORTH_CACHING", 1e9)
         here["run"](str(folders[0]))
-    threads = 1 if ti.lang.impl.current_cfg().cpu_max_num_threads > 1 else 3
+    threads = 1 if ti.lang.impl.current_cfg().cpu_max_num_threads > 1 else max(2, os.cpu_count() or 1)
     environment = {**os.environ, "TI_CPU_MAX_NUM_THREADS": str(threads)}
     subprocess.run([sys.executable, "-c", PROGRAM + ALONE, str(folders[1])], env=environment, check=True, timeout=600)
     return folders

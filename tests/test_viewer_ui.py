@@ -578,8 +578,9 @@ def opened(fluid=True, skins=True, grains=True):
     bodies = [CloudStyle("water", "water", 0.01, fluid), CloudStyle("bunny", "plasma", 0.01, False)]
     bodies += [CloudStyle("sand", "sand", 0.01, False), CloudStyle("sand_grains", "sand", 0.003, False, True)]
     walls = [RenderWall("tank", line, mesh, True), RenderWall("pillar", line, mesh)]
-    stage = RenderScene(walls, bodies[: 4 if grains else 2], np.array([[-1.0, 0.0, 0.0], [3.0, 1.0, 1.0]]), 2.0,
-                  skins={"bunny": None} if skins else {})  # fmt: skip
+    bounds = np.array([[-1.0, 0.0, 0.0], [3.0, 1.0, 1.0]])
+    skins = {"bunny": None} if skins else {}
+    render_scene = RenderScene(walls, bodies[: 4 if grains else 2], bounds, 2.0, skins=skins)
     knobs = [knob("", f"gravity.{a}", g, -20, 20, unit="m/s^2") for a, g in zip("xyz", (0, -9.81, 0), strict=True)]
     knobs += [knob("", f"wind.{a}", 0.0, -30, 30, unit="m/s") for a in "xyz"]
     knobs += [knob("water", "density", 1000.0, 50, 2e4, True, "kg/m^3"),
@@ -591,7 +592,7 @@ def opened(fluid=True, skins=True, grains=True):
     fields = {"speed": "m/s", **{f"velocity.{a}": "m/s" for a in "xyz"}, "pressure": "Pa", "density": "kg/m^3"}
     fields |= {**{f"position.{a}": "m" for a in "xyz"}, "mass": "kg", "volume": "m^3", "id": "1", "stress": "Pa"}
     counts = {"water": 101_250, "bunny": 8_123} | ({"sand": 30_124, "sand_grains": 1_204_000} if grains else {})
-    return Opened("duck_bath", stage, knobs, fields, counts, [])
+    return Opened("duck_bath", render_scene, knobs, fields, counts, [])
 
 
 def moment(step=100, **changes):

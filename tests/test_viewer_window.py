@@ -6,7 +6,9 @@ import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from pliant.commands.cli import app
 from pliant.tools.desk import PATIENCE, Desk, missing, virtual_screen
 
 SCENE = """
@@ -50,18 +52,31 @@ window.destroy()
 needs_screen = pytest.mark.skipif(missing() is not None, reason=f"no virtual screen: {missing()}")
 
 
+WRONG = SCENE.replace("young=5e4", "young=-1")
+
+
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
+    """A viewer whose scene was wrong at first, and was mended."""
     folder = tmp_path_factory.mktemp("viewer")
     scene = folder / "playground.py"
-    scene.write_text(SCENE)
+    scene.write_text(WRONG)
     desk = Desk(folder, scene, "--paused")
     try:
-        desk.until(lambda line: True)
+        assert_failure_is_shown(desk)
+        scene.write_text(SCENE)
         desk.focus()
+        desk.key("r")
+        desk.until(lambda line: True)
         yield desk
     finally:
         desk.close()
+
+
+def assert_failure_is_shown(desk):
+    failure = desk.until(lambda line: line["kind"] == "failure", "notice")
+    assert "young must be" in failure["text"]
+    assert desk.process.poll() is None and not desk.lines()
 
 
 @pytest.fixture
@@ -245,33 +260,32 @@ def test_zz_closing_leaves_no_process_behind(desk):
 
 
 @needs_screen
-def test_a_scene_that_fails_shows_its_message_and_can_be_mended(tmp_path):
+def test_a_signal_ends_a_viewer_without_a_scene(tmp_path):
     scene = tmp_path / "wrong.py"
-    scene.write_text(SCENE.replace("young=5e4", "young=-1"))
+    scene.write_text(WRONG)
     desk = Desk(tmp_path, scene)
     try:
-        failure = desk.until(lambda line: line["kind"] == "failure", "notice")
-        assert "young must be" in failure["text"]
-        assert desk.process.poll() is None
-        scene.write_text(SCENE)
-        desk.focus()
-        desk.key("r")
-        desk.until(lambda line: line["step"] > 0)
+        assert_failure_is_shown(desk)
         desk.process.terminate()
         assert desk.process.wait(PATIENCE) == 143
     finally:
         desk.close()
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [({"DISPLAY": ""}, "there is no display"), ({"DISPLAY": ":987"}, "':987' cannot be opened"),
-     ({"VK_ICD_FILENAMES": "/nowhere", "VK_DRIVER_FILES": "/nowhere"}, "no Vulkan driver")],
-)  # fmt: skip
-def test_without_a_screen_one_sentence_offers_the_browser(change, words):
+@pytest.mark.parametrize(("display", "words"), [("", "there is no display"), (":987", "':987' cannot be opened")])
+def test_without_a_screen_one_sentence_offers_the_browser(display, words, monkeypatch):
+    monkeypatch.setenv("DISPLAY", display)
+    done = CliRunner().invoke(app, ["view", "dam_break"])
+    assert done.exit_code == 2 and words in done.output and "pliant view --web" in done.output
+    assert len(done.output.strip().splitlines()) == 1
+
+
+def test_without_a_vulkan_driver_one_sentence_offers_the_browser():
+    """In a process of its own: a driver that was found once is there for good."""
+    nowhere = {"VK_ICD_FILENAMES": "/nowhere", "VK_DRIVER_FILES": "/nowhere"}
     command = [sys.executable, "-m", "pliant", "view", "dam_break"]
-    done = subprocess.run(command, env=os.environ | change, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 2 and words in done.stderr and "pliant view --web" in done.stderr
+    done = subprocess.run(command, env=os.environ | nowhere, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2 and "no Vulkan driver" in done.stderr and "pliant view --web" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
@@ -281,9 +295,5 @@ def test_without_a_screen_one_sentence_offers_the_browser(change, words):
      (["dam_break", "--size", "big"], "--size"), (["dam_break", "--web", "--port", "99999"], "port")],
 )  # fmt: skip
 def test_wrong_requests_are_refused_in_a_sentence(arguments, words):
-    from typer.testing import CliRunner
-
-    from pliant.commands.cli import app
-
     done = CliRunner().invoke(app, ["view", *arguments])
     assert done.exit_code == 2 and words in done.output

@@ -56,16 +56,17 @@ def main(argv: list[str]) -> int:
 def writing(sim: "pl.Simulation", rounds: int, formats: tuple[str, ...],
             folder: Path) -> list[tuple[float, float, float]]:  # fmt: skip
     """Seconds per step with and without writing, and the share of the main thread in it, for each round."""
-    stage, series, found = RenderScene.of(sim), Series(), []
+    render_scene, series, found = RenderScene.of(sim), Series(), []
     for _ in range(rounds):
-        timed = [_block(sim, stage, series, formats, folder if on else None) for on in (True, False, False, True)]
+        folders = (folder, None, None, folder)
+        timed = [_block(sim, render_scene, series, formats, place) for place in folders]
         on, off = (timed[0], timed[3]), (timed[1], timed[2])
         found.append((mean(t for t, _ in on), mean(t for t, _ in off), mean(share for _, share in on)))
     return found
 
 
 def _block(
-    sim: "pl.Simulation", stage: RenderScene, series: Series, formats: tuple[str, ...], folder: Path | None
+    sim: "pl.Simulation", render_scene: RenderScene, series: Series, formats: tuple[str, ...], folder: Path | None
 ) -> tuple[float, float]:
     """Seconds per step of a block, and the share of them that the main thread spent on files."""
     writer, captured, steps, start = Writer(), 0.0, sim.step_count, time.perf_counter()
@@ -74,7 +75,7 @@ def _block(
         if folder is not None:
             begun = time.perf_counter()
             snapshot, _ = frame.snapshot(), sim.stats
-            writer(functools.partial(write_frame, folder, snapshot, formats, stage, series))
+            writer(functools.partial(write_frame, folder, snapshot, formats, render_scene, series))
             captured += time.perf_counter() - begun
     writer.finish()
     spent = time.perf_counter() - start
@@ -93,14 +94,14 @@ def saving(sim: "pl.Simulation", folder: Path) -> tuple[float, float, float]:
 
 def drawing(sim: "pl.Simulation", folder: Path) -> list[tuple[float, float]]:
     """Seconds to draw a picture, and to draw it into a PNG file, for eight moments, after two to warm up."""
-    stage, renderer, found = RenderScene.of(sim), Renderer(WIDTH, HEIGHT), []
+    render_scene, renderer, found = RenderScene.of(sim), Renderer(WIDTH, HEIGHT), []
     snapshots = [frame.snapshot() for frame in sim.frames_between(sim.time, 10 * FPS, range(1, 11))]
     for snapshot in snapshots:
         start = time.perf_counter()
-        renderer.render(stage.picture(snapshot, aspect=WIDTH / HEIGHT))
+        renderer.render(render_scene.picture(snapshot, aspect=WIDTH / HEIGHT))
         drawn = time.perf_counter() - start
         start = time.perf_counter()
-        renderer.save(folder / "frame.png", stage.picture(snapshot, aspect=WIDTH / HEIGHT))
+        renderer.save(folder / "frame.png", render_scene.picture(snapshot, aspect=WIDTH / HEIGHT))
         found.append((drawn, time.perf_counter() - start))
     return found[2:]
 

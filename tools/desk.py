@@ -54,12 +54,19 @@ class Desk:
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(command, env=self.env, stdout=log, stderr=log, cwd=folder)
         self._window = ""
+        self._read, self._lines = 0, dict[str, list[Line]]()  # bytes of the report, and what they say by event
 
     def lines(self, event: str = "frame") -> list[Line]:
         """What the report says of an event so far."""
-        text = self.report.read_text(encoding="utf-8") if self.report.exists() else ""
-        found = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
-        return [line for line in found if line["event"] == event]
+        if self.report.exists():
+            with open(self.report, "rb") as file:
+                file.seek(self._read)
+                new = file.read()
+            whole = new[: new.rfind(b"\n") + 1]
+            self._read += len(whole)
+            for line in map(json.loads, whole.splitlines()):
+                self._lines.setdefault(line["event"], []).append(line)
+        return self._lines.get(event, [])
 
     def until(self, wanted: Callable[[Line], bool], event: str = "frame") -> Line:
         """The newest line of the report, once `wanted` holds for it."""

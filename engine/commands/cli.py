@@ -307,10 +307,13 @@ def render(
         width_height, changes, folder = read_size(size), read_look(look or []), RunFolder(run)
         record = folder.record()
         indices = pick_frames(frames, record)
-        out = out or unused(folder.pictures)
+        out, failed = out or unused(folder.pictures), dict[int, PliantError]()
         with _counting("drawing", len(indices)) as advance:
             pictures = draw_run(folder, indices, out, changes, width_height, view, workers,
-                                lambda done, total: advance())  # fmt: skip
+                                lambda done, total: advance(), failed.setdefault)  # fmt: skip
+        if len(failed) == len(indices):
+            raise failed[indices[0]]
+        pictures = [picture for k, picture in zip(indices, pictures, strict=True) if k not in failed]
         say(f"pictures: {pictures[0]}" + (f" to {pictures[-1].name}" if len(pictures) > 1 else ""))
         if sheet:
             path = out / "sheet.png"
@@ -320,6 +323,10 @@ def render(
             path = out / folder.video.name
             film(path, pictures, record, fps, abs(indices[1] - indices[0]))
             say(f"video:    {path}")
+        if failed:
+            which = ", ".join(map(str, sorted(failed)))
+            raise PliantError(f"{len(failed)} of {len(indices)} pictures are missing, those of frames {which}; "
+                              f"{failed[min(failed)]}")  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -29,6 +29,7 @@ from scipy.linalg import cython_blas
 import pliant
 from pliant.core.backend import BACKENDS, is_supported
 from pliant.core.cache import cache_folder
+from pliant.core.memory import GIB, lines_of, total_and_free
 from pliant.render import available
 from pliant.render.vulkan import in_software, vulkan_devices
 
@@ -36,13 +37,9 @@ State = Literal["ok", "warning", "wrong"]
 COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "wrong": "bold red"}
 PYTHONS = ((3, 10), (3, 13))  # the oldest and the newest that Taichi has wheels for
 TIME_LIMIT = 20.0  # of a child [s]: a busy machine takes its time to import Taichi
-GIB = 2**30
 LEAST_DISK, LEAST_MEMORY = 5 * GIB, 2 * GIB  # free; below, a warning
 WIDE = 240  # columns where the output is no terminal, so that a check stays on one line
 SPELLINGS = [(before, after) for before in ("scipy_", "") for after in ("", "64_")]  # of BLAS routines, by build
-CGROUPS = Path("/sys/fs/cgroup")
-CGROUP_2 = (CGROUPS, "memory.max", "memory.current", "inactive_file")  # root, limit, used, cache that may be dropped
-CGROUP_1 = (CGROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +128,7 @@ def _blas_file() -> str:
     routine, _ = _blas_routine("dgemm_")
     address = ctypes.cast(routine, ctypes.c_void_p).value if routine else None
     try:
-        return mapped_file(address, _lines("/proc/self/maps")) if address else ""
+        return mapped_file(address, lines_of("/proc/self/maps")) if address else ""
     except (OSError, ValueError):  # forbidden in a container, or a name that is no text
         return ""
 
@@ -158,47 +155,13 @@ def is_reference(library: str) -> bool:
     return Path(library).name.startswith("libblas") and not re.search("openblas|blis|atlas|mkl|flexi", library)
 
 
-def available_memory() -> tuple[int, int] | None:
-    """The memory that this process may use, and how much of it is free [bytes]; None where the system does not tell."""
-    try:
-        text = Path("/proc/meminfo").read_text()
-        total, free = (1024 * int(re.findall(rf"{key}:\s+(\d+)", text)[0]) for key in ("MemTotal", "MemAvailable"))
-    except (OSError, IndexError):  # not Linux
-        return None
-    limit, left = _container_memory()
-    return min(total, limit), min(free, left)
-
-
 def memory() -> Check:
-    known = available_memory()
+    known = total_and_free()
     if known is None:
         return Check("Memory", "ok", "size unknown")
     total, free = known
     advice = "close other programs, or simulate fewer particles" if free < LEAST_MEMORY else ""
     return Check("Memory", "warning" if advice else "ok", f"{_gib(free)} of {_gib(total)} available", advice)
-
-
-def _container_memory() -> tuple[int, int]:
-    """The lowest memory limit that a control group sets (version 1 or 2), and what is left under the tightest."""
-    limit = left = sys.maxsize
-    for line in _lines("/proc/self/cgroup"):
-        number, kinds, path = line.split(":", 2)
-        if number != "0" and "memory" not in kinds.split(","):
-            continue
-        root, most, used, idle = CGROUP_2 if number == "0" else CGROUP_1
-        group = root / path.strip("/")
-        for folder in (group, *group.parents):
-            bound = next((int(text) for text in _lines(folder / most) if text.isdigit()), sys.maxsize)
-            taken = next((int(text) for text in _lines(folder / used)), 0)
-            cached = next((int(text.split()[1]) for text in _lines(folder / "memory.stat") if text.startswith(idle)), 0)
-            limit, left = min(limit, bound), min(left, max(bound - taken + cached, 0))
-            if folder == root:
-                break
-    return limit, left
-
-
-def _lines(path: str | Path) -> list[str]:
-    return Path(path).read_text().splitlines() if os.access(path, os.R_OK) else []
 
 
 def _gib(size: float) -> str:

@@ -8,13 +8,14 @@ import contextlib
 import ctypes
 import io
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import taichi as ti
 
+from pliant.core import speedups
 from pliant.core.console import native_silence
+from pliant.core.memory import available_memory as available_memory  # beside the share of it below
 from pliant.errors import PliantError, unknown_name
 
 BACKENDS = {"cpu": ti.cpu, "cuda": ti.cuda, "vulkan": ti.vulkan, "metal": ti.metal}
@@ -51,6 +52,9 @@ SHARE_OF_MEMORY = 0.8  # of what is free that a scene may take
 _started: str | None = None
 
 
+speedups.know_classes_quickly()  # before the first kernel
+
+
 def start(backend: str = "cpu") -> None:
     """Starts Taichi once, where "gpu" is the GPU there is. Asking again for the same backend does nothing; for another
     one is an error.
@@ -77,6 +81,8 @@ def start(backend: str = "cpu") -> None:
     _free_vectors()
     _fill_vectors_directly()
     _tell_places_shortly()
+    speedups.read_sources_once()
+    speedups.launch_quickly()
     if backend == "cpu":
         _access_elements_directly()
         _copy_memory_directly()
@@ -250,12 +256,3 @@ def upload(values: np.ndarray, kind: Any) -> ti.Ndarray:
     if values.size:
         array.from_numpy(np.ascontiguousarray(values, np.int32 if kind in (ti.i32, ivec3) else np.float32))
     return array
-
-
-def available_memory() -> float:
-    """Free memory in bytes; infinite where the system does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError):
-        return float("inf")

@@ -1,4 +1,4 @@
-"""From a stage and a moment to a picture of it. Frames of a running simulation and of files pass through here alike."""
+"""From a `RenderScene` and a moment to a picture. Frames of a running simulation and of files pass here alike."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from pliant.render.look import BACKGROUNDS, Look
 from pliant.render.picture import LIGHTS, Bar, Lines, Picture, Points, Surface
 from pliant.skin.skins import SkinSource, is_skin
 
-if TYPE_CHECKING:  # a stage composes pictures through this file
+if TYPE_CHECKING:  # a `RenderScene` composes pictures through this file
     from pliant.render.render_scene import RenderScene
 
 DEFAULT_FIELD = "speed"  # what is coloured unless asked otherwise: then a body without it is drawn plain
@@ -36,12 +36,12 @@ def framed(bounds: np.ndarray, aspect: float) -> Camera:
     return min(cameras, key=lambda camera: camera.distance)
 
 
-def settled(stage: "RenderScene", snapshots: Iterable[Snapshot], look: Look) -> Look:
+def settled(render_scene: "RenderScene", snapshots: Iterable[Snapshot], look: Look) -> Look:
     """The look with both ends of its colour range fixed, good for all these snapshots: a film must not flicker."""
     if look.low is not None and look.high is not None:
         return look
     if look.color in DERIVED and DERIVED[look.color] == "velocity":
-        low, high = 0.0, float(stage.top_speed)
+        low, high = 0.0, float(render_scene.top_speed)
     else:
         samples = [values for snapshot in snapshots for values in _values(snapshot, look.color)]
         low, high = robust_range(samples, diverges([look.colors or ""]))
@@ -51,22 +51,22 @@ def settled(stage: "RenderScene", snapshots: Iterable[Snapshot], look: Look) -> 
     return dataclasses.replace(look, low=low, high=high)  # type: ignore[type-var]
 
 
-def compose(stage: "RenderScene", snapshot: Snapshot, look: Look, aspect: float) -> Picture:
+def compose(render_scene: "RenderScene", snapshot: Snapshot, look: Look, aspect: float) -> Picture:
     """What `snapshot` looks like."""
     problems = look.problems()
     if problems:
         raise PliantError("\n".join(problems))
     _check_field(snapshot, look)
-    look = settled(stage, [snapshot], look)
+    look = settled(render_scene, [snapshot], look)
     behind = BACKGROUNDS[look.background]
     picture = Picture(
-        stage.view(snapshot.time, aspect), background=behind.zenith, horizon=behind.horizon,
-        ground=float(stage.bounds[0][1]) if look.ground else None, ground_color=behind.ground,
-        lights=stage.lights or LIGHTS, shadow=look.shadow, title=look.title,
+        render_scene.view(snapshot.time, aspect), background=behind.zenith, horizon=behind.horizon,
+        ground=float(render_scene.bounds[0][1]) if look.ground else None, ground_color=behind.ground,
+        lights=render_scene.lights or LIGHTS, shadow=look.shadow, title=look.title,
         clock=f"t = {snapshot.time:.2f} s" if look.clock else "", dark=behind.dark,
     )  # fmt: skip
-    _add_walls(picture, stage, snapshot, look)
-    maps = _add_bodies(picture, stage, snapshot, look)
+    _add_walls(picture, render_scene, snapshot, look)
+    maps = _add_bodies(picture, render_scene, snapshot, look)
     if look.bar and maps:
         units = {name: text for item in _items(snapshot) for name, text in item.units.items()}
         picture.bar = Bar(label(look.color, unit(units, look.color)), look.low, look.high, tuple(dict.fromkeys(maps)))
@@ -94,9 +94,9 @@ def placed(points: np.ndarray, pose: np.ndarray | None) -> np.ndarray:
     return points if pose is None else points @ pose[:3, :3].T + pose[:3, 3]
 
 
-def _add_walls(picture: Picture, stage: "RenderScene", snapshot: Snapshot, look: Look) -> None:
+def _add_walls(picture: Picture, render_scene: "RenderScene", snapshot: Snapshot, look: Look) -> None:
     line = BACKGROUNDS[look.background].line
-    for wall in stage.walls:
+    for wall in render_scene.walls:
         if wall.name in snapshot.meshes:
             continue
         pose = snapshot.poses.get(wall.name)
@@ -109,18 +109,18 @@ def _add_walls(picture: Picture, stage: "RenderScene", snapshot: Snapshot, look:
             picture.lines.append(Lines(placed(wall.outline, pose), line))
 
 
-def _add_bodies(picture: Picture, stage: "RenderScene", snapshot: Snapshot, look: Look) -> list[str]:
+def _add_bodies(picture: Picture, render_scene: "RenderScene", snapshot: Snapshot, look: Look) -> list[str]:
     """Adds particles, fluid surfaces and skins; returns the colour maps that show the field."""
     from pliant.render.render_scene import CloudStyle
 
-    known, used = {body.name: body for body in stage.bodies}, []
-    radius = min((body.radius for body in stage.bodies), default=0.01)
+    known, used = {body.name: body for body in render_scene.bodies}, []
+    radius = min((body.radius for body in render_scene.bodies), default=0.01)
     fluids: dict[tuple[str, float], list[Cloud]] = {}
     for name, cloud in snapshot.clouds.items():
         if name in snapshot.meshes or name in _undrawn(snapshot, look) or not len(cloud.x):
             continue
-        if look.solid == "mesh" and name in stage.skins:
-            used += _add_skin(picture, stage.skins[name], cloud, look.colors or known[name].colors, look)
+        if look.solid == "mesh" and name in render_scene.skins:
+            used += _add_skin(picture, render_scene.skins[name], cloud, look.colors or known[name].colors, look)
             continue
         body = known.get(name) or CloudStyle(name, "water", radius, fluid=False)
         map_name = look.colors or body.colors
@@ -133,7 +133,7 @@ def _add_bodies(picture: Picture, stage: "RenderScene", snapshot: Snapshot, look
             picture.points.append(Points(cloud.x, look.radius * body.radius, colors))
             used += [map_name] if colored else []
     for (map_name, size), clouds in fluids.items():
-        mesh = _surface(stage, snapshot, clouds, size, look.color)
+        mesh = _surface(render_scene, snapshot, clouds, size, look.color)
         colors, colored = _colors(mesh.fields, len(mesh.vertices), map_name, look)
         picture.surfaces.append(Surface(mesh.vertices, mesh.faces, colors, mesh.fields[NORMAL], GLOSS))
         used += [map_name] if colored else []
@@ -180,10 +180,11 @@ def _colors(fields: dict[str, np.ndarray], count: int, map_name: str, look: Look
     return colormap(values, look.low, look.high, map_name), True
 
 
-def _surface(stage: "RenderScene", snapshot: Snapshot, clouds: list[Cloud], radius: float, field: str) -> TriMesh:
+def _surface(render_scene: "RenderScene", snapshot: Snapshot, clouds: list[Cloud], radius: float,
+             field: str) -> TriMesh:  # fmt: skip
     """One surface around fluids of one colour map, cut at the walls of the containers that they are in."""
     x = np.concatenate([cloud.x for cloud in clouds])
     found = [scalar(cloud.fields, field) for cloud in clouds]
     values = [v.astype(np.float32) for v in found if v is not None]
     cloud = Cloud(x, {field: np.concatenate(values)} if len(values) == len(clouds) else {})
-    return reconstruct(cloud, radius, stage.planes_around(x, snapshot.poses))
+    return reconstruct(cloud, radius, render_scene.planes_around(x, snapshot.poses))

@@ -107,19 +107,19 @@ class Raster:
         lights = light_rows(picture)
         lights[::2] = lights[::2] @ axes.T
         half = lights[0] / max(np.linalg.norm(lights[0]), 1e-9) - (0.0, 0.0, 1.0)
-        stage = np.array([axes[:, 1], picture.ambient, *axes, picture.background, picture.horizon,
+        shading = np.array([axes[:, 1], picture.ambient, *axes, picture.background, picture.horizon,
                           half / max(np.linalg.norm(half), 1e-9)], np.float32)  # fmt: skip
         paint_sky(self._sky, *self._keys.shape, *surroundings(picture, camera, self._shadows, self.width / self.height))
         pool = self._pool
         if self._wet:
             wet_vertices(
                 int(self._vertex_starts[-1]), pool["placed"], pool["vertex_normals"], pool["vertex_colors"],
-                pool["clear"], pool["vertex_gloss"], lights, len(lights) // 2, stage, pool["seen_colors"],
+                pool["clear"], pool["vertex_gloss"], lights, len(lights) // 2, shading, pool["seen_colors"],
             )  # fmt: skip
         shade(
             self._keys, self._colors, self._strips, int(self._point_starts[-1]), pool["centres"], pool["colors"],
             pool["corners"], pool["placed"], pool["normals"], pool["seen_colors"], pool["clear"], pool["gloss"],
-            lights, len(lights) // 2, stage, self._sky, scale,
+            lights, len(lights) // 2, shading, self._sky, scale,
         )  # fmt: skip
         self._draw_lines(picture, view, scale, near)
 

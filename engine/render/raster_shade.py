@@ -38,13 +38,13 @@ def _around(keys: ti.template(), i: ti.i32, j: ti.i32, here: ti.f32, scale: ti.f
 
 @ti.func
 def _dry(
-    color: ti.math.vec3, n: ti.math.vec3, lights: ti.template(), count: ti.template(), stage: ti.template()
+    color: ti.math.vec3, n: ti.math.vec3, lights: ti.template(), count: ti.template(), shading: ti.template()
 ) -> ti.math.vec3:
     """Light from all sides and from the lights, and a sheen as from a camera far away."""
-    lit = stage[1]
+    lit = shading[1]
     for m in ti.static(range(count)):
         lit += lights[2 * m + 1] * ti.max(n.dot(lights[2 * m]), 0.0)
-    shine = ti.max(n.dot(stage[7]), 0.0)
+    shine = ti.max(n.dot(shading[7]), 0.0)
     for _ in ti.static(range(4)):  # its sixteenth power
         shine *= shine
     return color * lit + SHEEN * shine * lights[1]
@@ -60,24 +60,24 @@ def paint_sky(sky: Image, height: ti.i32, width: ti.i32, rows: Rows, cover: Grid
 @ti.kernel
 def wet_vertices(
     n: ti.i32, placed: Rows, normals: Rows, colors: Rows, clear: Reals, gloss: Reals, lights: Rows,
-    count: ti.template(), stage: Rows, seen: Rows,
+    count: ti.template(), shading: Rows, seen: Rows,
 ):  # fmt: skip
     """What fine wet surfaces look like at their vertices, which are those with a `gloss`: between them it is mixed."""
     for k in range(n):
         if gloss[k] > 0.0:
-            seen[k] = wet(colors[k], local_direction(normals[k], stage), -placed[k].normalized(1e-20), stage[0],
-                          clear[k], gloss[k], lights, count, stage[1], stage[5], stage[6])  # fmt: skip
+            seen[k] = wet(colors[k], local_direction(normals[k], shading), -placed[k].normalized(1e-20), shading[0],
+                          clear[k], gloss[k], lights, count, shading[1], shading[5], shading[6])  # fmt: skip
 
 
 @ti.kernel
 def shade(
     keys: Keys, image: Pixels, strips: IntGrid, spheres: ti.i32, centres: Fours, colors: Rows, corners: Faces,
     placed: Rows, normals: Rows, vertex_colors: Rows, clear: Reals, gloss: Reals, lights: Rows, count: ti.template(),
-    stage: Rows, sky: Image, scale: ti.f32,
+    shading: Rows, sky: Image, scale: ti.f32,
 ):  # fmt: skip
     """The colour of each pixel, and for each strip of them whether there are outlines in it.
 
-    `lights` has two rows for each of `count` lights, their direction in the camera's frame and their colour; `stage`
+    `lights` has two rows for each of `count` lights, their direction in the camera's frame and their colour; `shading`
     the world's up in that frame, the ambient light, down, right and forward of the camera, zenith, horizon, and the
     direction halfway between camera and first light. `sky` is made by `paint_sky`. Where the `gloss` of a triangle is
     FINISHED, its `vertex_colors` are made by `wet_vertices`.
@@ -86,7 +86,7 @@ def shade(
         i = task(turn)
         if i < keys.shape[0]:
             _shade_row(i, keys, image, strips, spheres, centres, colors, corners, placed, normals, vertex_colors,
-                       clear, gloss, lights, count, stage, sky, scale)  # fmt: skip
+                       clear, gloss, lights, count, shading, sky, scale)  # fmt: skip
 
 
 @ti.func
@@ -94,7 +94,7 @@ def _shade_row(
     i: ti.i32, keys: ti.template(), image: ti.template(), strips: ti.template(), spheres: ti.i32,
     centres: ti.template(), colors: ti.template(), corners: ti.template(), placed: ti.template(),
     normals: ti.template(), vertex_colors: ti.template(), clear: ti.template(), gloss: ti.template(),
-    lights: ti.template(), count: ti.template(), stage: ti.template(), sky: ti.template(), scale: ti.f32,
+    lights: ti.template(), count: ti.template(), shading: ti.template(), sky: ti.template(), scale: ti.f32,
 ):  # fmt: skip
     height, width = keys.shape[0], keys.shape[1]
     p, x = i // STRIP, i % STRIP / STRIP
@@ -109,7 +109,7 @@ def _shade_row(
                 image[i, j] = pack(ti.math.mix(left, right, (j - q * STRIP) / STRIP))
             else:
                 seen = _seen(i, j, key, height, width, spheres, centres, colors, corners, placed, normals,
-                             vertex_colors, clear, gloss, lights, count, stage, 1.0 / scale)  # fmt: skip
+                             vertex_colors, clear, gloss, lights, count, shading, 1.0 / scale)  # fmt: skip
                 around = _around(keys, i, j, key_depth(key), scale)
                 packed = pack((255.0 - 255.0 * CREVICE * around.x) * seen)
                 if around.y > OUTLINE * key_depth(key):
@@ -124,16 +124,16 @@ def _seen(
     i: ti.i32, j: ti.i32, key: ti.i64, height: ti.i32, width: ti.i32, spheres: ti.i32, centres: ti.template(),
     colors: ti.template(), corners: ti.template(), placed: ti.template(), normals: ti.template(),
     vertex_colors: ti.template(), clear: ti.template(), gloss: ti.template(), lights: ti.template(),
-    count: ti.template(), stage: ti.template(), pixel: ti.f32,
+    count: ti.template(), shading: ti.template(), pixel: ti.f32,
 ) -> ti.math.vec3:  # fmt: skip
     d = ti.math.vec3((i + 0.5 - 0.5 * height) * pixel, (j + 0.5 - 0.5 * width) * pixel, 1.0)
     k, point, seen = ti.cast(key & 0x7FFFFFFF, ti.i32), key_depth(key) / d.norm_sqr() * d, ti.math.vec3(0.0)
     if k < spheres:
         c = centres[k]
-        seen = _dry(colors[k], (1.0 / c.w) * (point - c.xyz), lights, count, stage)
+        seen = _dry(colors[k], (1.0 / c.w) * (point - c.xyz), lights, count, shading)
     else:
         seen = _on_triangle(k - spheres, point, corners, placed, normals, vertex_colors, clear, gloss, lights, count,
-                            stage)  # fmt: skip
+                            shading)  # fmt: skip
     return seen
 
 
@@ -149,26 +149,26 @@ def _weights(a: ti.math.vec3, b: ti.math.vec3, c: ti.math.vec3, p: ti.math.vec3)
 def _on_triangle(
     m: ti.i32, p: ti.math.vec3, corners: ti.template(), placed: ti.template(), normals: ti.template(),
     colors: ti.template(), clear: ti.template(), gloss: ti.template(), lights: ti.template(), count: ti.template(),
-    stage: ti.template(),
+    shading: ti.template(),
 ) -> ti.math.vec3:  # fmt: skip
     f = corners[m]
     a, b, c = placed[f.x], placed[f.y], placed[f.z]
     w = _weights(a, b, c, p)
     seen = w.x * colors[f.x] + w.y * colors[f.y] + w.z * colors[f.z]
     if gloss[m] != FINISHED:
-        n = local_direction(w.x * normals[3 * m] + w.y * normals[3 * m + 1] + w.z * normals[3 * m + 2], stage)
+        n = local_direction(w.x * normals[3 * m] + w.y * normals[3 * m + 1] + w.z * normals[3 * m + 2], shading)
         n, flat = n.normalized(), (b - a).cross(c - a)
         if flat.dot(p) * flat.dot(n) > 0.0:  # seen from behind
             n = -n
         if gloss[m] > 0.0:
             reaching = w.x * clear[f.x] + w.y * clear[f.y] + w.z * clear[f.z]
-            seen = wet(seen, n, -p.normalized(), stage[0], reaching, gloss[m], lights, count, stage[1], stage[5],
-                       stage[6])  # fmt: skip
+            seen = wet(seen, n, -p.normalized(), shading[0], reaching, gloss[m], lights, count, shading[1], shading[5],
+                       shading[6])  # fmt: skip
         else:
-            seen = _dry(seen, n, lights, count, stage)
+            seen = _dry(seen, n, lights, count, shading)
     return seen
 
 
 @ti.func
-def local_direction(v: ti.math.vec3, stage: ti.template()) -> ti.math.vec3:
-    return ti.math.vec3(v.dot(stage[2]), v.dot(stage[3]), v.dot(stage[4]))
+def local_direction(v: ti.math.vec3, shading: ti.template()) -> ti.math.vec3:
+    return ti.math.vec3(v.dot(shading[2]), v.dot(shading[3]), v.dot(shading[4]))

@@ -1,6 +1,6 @@
 """A scene as pictures and exports need it: everything that does not change from frame to frame, as plain data.
 
-With a stage and a `Snapshot` any frame can be drawn, while a simulation runs or years after it, from files alone.
+With it and a `Snapshot` any frame can be drawn, while a simulation runs or years after it, from files alone.
 """
 
 import dataclasses
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 OPAQUE = (0.93, 0.55, 0.25)  # colour of obstacles
 WET = 0.95  # share of the particles that must be inside a container for their surface to be cut at its walls
 TYPICAL = 0.6  # share of the speed of a free fall through the scene that most of a scene stays below
-FORMAT, VERSION = "pliant stage", 1
+FORMAT, VERSION = "pliant render scene", 1
+OLD_FORMAT = "pliant stage"  # what files of earlier versions say
 _VIEWS = {"Camera": Camera, "Orbit": Orbit}
 
 
@@ -136,7 +137,7 @@ class RenderScene:
         return framed(self.bounds, aspect) if self.camera is None else self.camera.at(time, self.bounds, aspect)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the stage into a file that `RenderScene.load` reads back, equal to the last bit."""
+        """Writes the scene into a file that `RenderScene.load` reads back, equal to the last bit."""
         header = {
             "format": FORMAT, "version": VERSION, "top_speed": float(self.top_speed),
             "walls": [{"name": w.name, "container": w.container, "color": list(w.color)} for w in self.walls],
@@ -158,17 +159,17 @@ class RenderScene:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "RenderScene":
-        """The stage that was saved into a file."""
+        """The scene that was saved into a file."""
         try:
             with np.load(Path(path), allow_pickle=False) as file:
                 header = json.loads(file["header"].tobytes().decode())
-                if header["format"] != FORMAT or header["version"] > VERSION:
+                if header["format"] not in (FORMAT, OLD_FORMAT) or header["version"] > VERSION:
                     raise PliantError(f"{path} was written by another version of Pliant, which this one cannot read.")
                 return cls._from(header, file)
         except OSError as error:
             raise PliantError(f"cannot read {path}: {error.strerror or error}.") from error
         except (zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, TypeError, AttributeError) as error:
-            raise PliantError(f"{path} is no stage of Pliant, or it is damaged.") from error
+            raise PliantError(f"{path} is no render scene of Pliant, or it is damaged.") from error
 
     @classmethod
     def _from(cls, header: dict, arrays: Any) -> "RenderScene":

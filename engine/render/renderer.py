@@ -74,7 +74,7 @@ class Renderer:
             self._glass = self._glass or Glass(self.width, self.height)
             self._glass.behind(self._behind, picture)
         self._canvas.set_image(self._behind)
-        self._set_stage(picture)
+        self._set_view(picture)
         self._draw_points(picture, shadows)
         self._draw_lines(picture)
         self._draw_surfaces(picture, shadows)
@@ -145,7 +145,7 @@ class Renderer:
             transforms=self._identity, instance_count=1,
         )  # fmt: skip
 
-    def _set_stage(self, picture: Picture) -> None:
+    def _set_view(self, picture: Picture) -> None:
         """Camera and lights, which GGUI forgets after each picture."""
         camera, distance = picture.camera, picture.camera.distance
         view = ti.ui.Camera()

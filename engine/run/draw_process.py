@@ -51,7 +51,7 @@ def cores() -> int:
 class Job:
     """What a worker needs to know."""
 
-    stage: RenderScene
+    render_scene: RenderScene
     snapshots: Loader | None  # None if snapshots are sent instead of their indices
     folder: Path
     look: Look
@@ -138,8 +138,8 @@ class Painter:
     it takes too much memory or time would do so again, and is replaced for the next frame.
     """
 
-    def __init__(self, stage: RenderScene, folder: Path, look: Look, size: tuple[int, int]):
-        self._job = Job(stage, None, folder.absolute(), look, size, cores())
+    def __init__(self, render_scene: RenderScene, folder: Path, look: Look, size: tuple[int, int]):
+        self._job = Job(render_scene, None, folder.absolute(), look, size, cores())
         self._latest = math.inf  # no picture is waited for after this moment (time.monotonic)
         self._worker: Worker | None = Worker(self._job, lambda: self._latest)  # at once: it takes seconds to start
 
@@ -203,7 +203,7 @@ def _drawn(renderer: Renderer, job: Job, item: int | Snapshot) -> str | None:
     index = item.index if isinstance(item, Snapshot) else item
     try:
         snapshot = item if isinstance(item, Snapshot) else job.snapshots(item)  # type: ignore[misc]
-        picture = job.stage.picture(snapshot, job.look, job.size[0] / job.size[1])
+        picture = job.render_scene.picture(snapshot, job.look, job.size[0] / job.size[1])
         renderer.save(picture_file(job.folder, index), picture)
     except PliantError as error:
         return f"frame {index}: {error}"

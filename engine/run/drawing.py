@@ -1,15 +1,16 @@
 """Many frames drawn at once: worker processes, each with a window of its own, turn snapshots into pictures.
 
-Nothing is simulated: all a worker needs is the stage, a look and a way to load snapshots.
+Nothing is simulated: all a worker needs is the `RenderScene`, a look and a way to load snapshots.
 """
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
+from pliant.core.data import Snapshot
 from pliant.errors import PliantError
 from pliant.render.compose import settled
 from pliant.render.look import Look
@@ -24,7 +25,7 @@ LARGEST = 16384  # side of a picture [pixels]: what Vulkan drivers offer
 
 
 def draw_frames(
-    stage: RenderScene,
+    render_scene: RenderScene,
     snapshots: Loader,
     indices: Iterable[int],
     folder: str | os.PathLike,
@@ -43,7 +44,7 @@ def draw_frames(
     total)` is called after each picture. Whatever goes wrong in a worker is raised here as one sentence, unless
     `failed(k, error)` is given: it is told why there is no picture of frame k, and the others are drawn.
     """
-    look, indices, folder = look or stage.look or Look(), list(indices), Path(folder).absolute()
+    look, indices, folder = look or render_scene.look or Look(), list(indices), Path(folder).absolute()
     _check(look, size, workers)
     files = [picture_file(folder, k) for k in indices]
     todo = deque(k for k, file in zip(indices, files, strict=True) if not (keep and file.exists()))
@@ -51,7 +52,8 @@ def draw_frames(
     if not total:
         return files
     count = min(workers or _worth_while(), total)
-    job = Job(stage, snapshots, folder, settle(stage, snapshots, indices, look), size, max(1, cores() // count), count)
+    look = settle(render_scene, snapshots, indices, look, some=failed is not None)
+    job = Job(render_scene, snapshots, folder, look, size, max(1, cores() // count), count)
     crew: list[Worker] = []
     try:
         crew += [Worker(job) for _ in range(count)]
@@ -86,10 +88,26 @@ def _take(worker: Worker, failed: Callable[[int, PliantError], Any] | None) -> N
         failed(worker.frame, error)
 
 
-def settle(stage: RenderScene, snapshots: Loader, indices: Sequence[int], look: Look) -> Look:
-    """The look with a colour range that is good for all the frames, found from a few of them."""
-    step = max(1, -(-len(indices) // RANGE_FRAMES))
-    return settled(stage, (snapshots(k) for k in indices[::step]), look)
+def settle(render_scene: RenderScene, snapshots: Loader, indices: Sequence[int], look: Look,
+           some: bool = False) -> Look:  # fmt: skip
+    """The look with a colour range that is good for all the frames, found from a few of them; `some` lets `snapshots`
+    fail at others."""
+    chosen = indices[:: max(1, -(-len(indices) // RANGE_FRAMES))]
+    return settled(render_scene, _readable(snapshots, chosen) if some else map(snapshots, chosen), look)
+
+
+def _readable(snapshots: Loader, indices: Sequence[int]) -> Iterator[Snapshot]:
+    """Those that can be loaded. It is an error if there is none."""
+    failures: list[PliantError] = []
+    for k in indices:
+        try:
+            snapshot = snapshots(k)
+        except PliantError as error:
+            failures.append(error)
+        else:
+            yield snapshot
+    if failures and len(failures) == len(indices):
+        raise failures[0]
 
 
 def _check(look: Look, size: tuple[int, int], workers: int | None) -> None:

@@ -29,7 +29,7 @@ def export(
     Elastic bodies come as meshes called `<body>_skin` as well, in the formats that hold meshes and in USD, and with
     `surface` fluids as `<body>_surface`. `tell` is called with the index of each frame that is done.
     """
-    record, stage = run.record(), run.stage()
+    record, render_scene = run.record(), run.render_scene()
     if surface and not set(formats) & {*MESH_FORMATS, "usd"}:
         raise PliantError(f"surfaces need a format that holds meshes: {', '.join((*MESH_FORMATS, 'usd'))}")
     check_target(run, formats, out)
@@ -38,17 +38,17 @@ def export(
         for index in indices:
             snapshot = run.snapshot(index, record)
             if set(formats) & {*MESH_FORMATS, "usd"}:
-                snapshot = stage.skinned(snapshot)
+                snapshot = render_scene.skinned(snapshot)
             if surface:
-                for body in stage.bodies:
+                for body in render_scene.bodies:
                     if body.fluid:
                         cloud = snapshot.clouds[body.name]
-                        planes = stage.planes_around(cloud.x, snapshot.poses)
+                        planes = render_scene.planes_around(cloud.x, snapshot.poses)
                         snapshot.meshes[f"{body.name}_surface"] = reconstruct(cloud, body.radius, planes)
             yield snapshot
 
     whole = out / f"{record['scene']}.usdc"
-    return write_all(snapshots(), out, formats, stage, whole, record["fps"], tell)
+    return write_all(snapshots(), out, formats, render_scene, whole, record["fps"], tell)
 
 
 def check_target(run: RunFolder, formats: tuple[str, ...], out: Path) -> None:
@@ -59,15 +59,15 @@ def check_target(run: RunFolder, formats: tuple[str, ...], out: Path) -> None:
         raise PliantError(f"no USD file can be written: {missing}")
 
 
-def write_all(snapshots: Iterable[Snapshot], out: Path, formats: tuple[str, ...], stage: RenderScene, whole: Path,
-              fps: float, tell: Callable[[int], None]) -> list[Path]:  # fmt: skip
+def write_all(snapshots: Iterable[Snapshot], out: Path, formats: tuple[str, ...], render_scene: RenderScene,
+              whole: Path, fps: float, tell: Callable[[int], None]) -> list[Path]:  # fmt: skip
     """Writes snapshots into the folder `out` and, if that is among the formats, all into the one USD file `whole`;
     returns what to open."""
     each, series = tuple(name for name in formats if name != "usd"), Series()
 
     def written() -> Iterator[Snapshot]:
         for snapshot in snapshots:
-            write_frame(out, snapshot, each, stage, series)
+            write_frame(out, snapshot, each, render_scene, series)
             yield snapshot
             tell(snapshot.index)
 
@@ -75,15 +75,15 @@ def write_all(snapshots: Iterable[Snapshot], out: Path, formats: tuple[str, ...]
         for _ in written():
             pass
         return [out]
-    write_usd(whole, written(), fps, stage.meshes, stage.radii)
+    write_usd(whole, written(), fps, render_scene.meshes, render_scene.radii)
     return [out, whole] if each else [whole]
 
 
 def export_usd(run: RunFolder, record: dict[str, Any], path: Path) -> None:
     """One USD file of a whole run."""
-    stage = run.stage()
-    frames = (stage.skinned(run.snapshot(entry["frame"], record)) for entry in record["frames"])
-    write_usd(path, frames, record["fps"], stage.meshes, stage.radii)
+    render_scene = run.render_scene()
+    frames = (render_scene.skinned(run.snapshot(entry["frame"], record)) for entry in record["frames"])
+    write_usd(path, frames, record["fps"], render_scene.meshes, render_scene.radii)
 
 
 def pick_frames(text: str, record: dict[str, Any]) -> list[int]:

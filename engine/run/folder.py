@@ -1,11 +1,12 @@
 """The folder of a run, for whoever writes it and whoever reads it later.
 
-    run.json        scene, options, versions, statistics of each frame: what is needed to repeat the run
-    stage.npz       what does not change from frame to frame: walls, colours, camera
-    frames/         water_0001.vtu ..., particles.pvd, frame_0001.png ...
-    checkpoints/    the last states, to resume from
+    run.json          scene, options, versions, statistics of each frame: what is needed to repeat the run
+    render_scene.npz  what does not change from frame to frame: walls, colours, camera
+    frames/           water_0001.vtu ..., particles.pvd, frame_0001.png ...
+    checkpoints/      the last states, to resume from
     video.mp4, log.txt
-    pictures/       what `pliant render` draws, with its video; pictures_2/ ... if it draws again
+    pictures/         what `pliant render` draws, with its video; pictures_2/ ... if it draws again
+    export/, skin/    what `pliant export` and `pliant skin` write
 """
 
 import contextlib
@@ -42,6 +43,7 @@ KEYS: dict[str, Any] = {"scene": str, "given": str, "settings": list, "seconds":
                         "frames": list}  # fmt: skip
 CHECKPOINT = re.compile(r"frame_(\d+)_step_(\d+)\.npz")
 TORN = re.compile(r"\..+\.\d+\.part(\.mp4)?")  # half-written files, by the number of the process that wrote them
+MADE = re.compile(r"pictures(_\d+)?|export|skin")  # folders of `pliant render`, `export` and `skin`
 DONE = ("finished", "ended by the scene")  # what a record says of a run that is complete
 KEPT = 2  # checkpoints: the last one, and the one before in case that one is damaged
 
@@ -61,6 +63,11 @@ def numbered(path: Path) -> Iterator[Path]:
 def unused(path: Path) -> Path:
     """The first of the numbered paths at which there is nothing, or an empty folder."""
     return next(p for p in numbered(path) if not p.exists() or p.is_dir() and not any(p.iterdir()))
+
+
+def _matching(folder: Path, pattern: str) -> list[Path]:
+    """What is in a folder under names that match."""
+    return [path for path in folder.glob("*") if re.fullmatch(pattern, path.name)]
 
 
 def choose_folder(first: Path, scene: str, existing: bool) -> tuple[Path, Path | None]:
@@ -88,7 +95,8 @@ class RunFolder:
     def __init__(self, path: str | Path):
         self.path = Path(path)
         self.frames, self.checkpoints = self.path / "frames", self.path / "checkpoints"
-        self.record_file, self.stage_file = self.path / RECORD, self.path / "stage.npz"
+        self.record_file, self.render_scene_file = self.path / RECORD, self.path / "render_scene.npz"
+        self.old_render_scene_file = self.path / "stage.npz"  # of runs of earlier versions
         self.video, self.log = self.path / "video.mp4", self.path / "log.txt"
         self.pictures = self.path / "pictures"  # drawn later
 
@@ -126,9 +134,10 @@ class RunFolder:
             return self.record().get("status") in DONE
         return False
 
-    def stage(self) -> RenderScene:
+    def render_scene(self) -> RenderScene:
         """What all frames share."""
-        return RenderScene.load(self.stage_file)
+        new, old = self.render_scene_file, self.old_render_scene_file
+        return RenderScene.load(old if old.exists() and not new.exists() else new)
 
     def snapshot(self, index: int, record: dict[str, Any] | None = None) -> Snapshot:
         """One frame, from whichever of its files can be read."""
@@ -209,19 +218,26 @@ class RunFolder:
         return self.record_file.exists() or bool(self._checkpoints())
 
     def clear(self, names: list[str]) -> None:
-        """Removes what an earlier run left here, and what would mix with bodies and walls of these names; nothing of
-        anybody else's."""
-        top: list[str] = []
+        """Removes what an earlier run left here, what was made of it since, and what would mix with bodies and walls of
+        these names; nothing of anybody else's."""
+        scene = ""
         with contextlib.suppress(PliantError):
             record = self.record()
-            names = [*names, *cloud_names(record), *record.get("walls", ())]
-            top = [self.video.name, f"{record['scene']}.usdc", "inspect.png", "sheet.png"]
+            names, scene = [*names, *cloud_names(record), *record.get("walls", ())], record["scene"]
         bodies, endings = "|".join(map(re.escape, names)), "|".join(FORMATS)
-        ours = re.compile(rf"frame_\d{{4,}}\.png|({bodies})(_skin)?(_\d{{4,}})?\.({endings})|particles\.pvd")
-        old = [path for path in self.frames.glob("*") if ours.fullmatch(path.name)] + self._checkpoints()
-        for path in (*old, self.record_file, self.stage_file, *(self.path / name for name in top)):
+        ours = rf"frame_\d{{4,}}\.png|({bodies})(_skin|_surface)?(_\d{{4,}})?\.({endings})|particles\.pvd"
+        whole = rf"video\.mp4|sheet\.png|inspect\.png|{re.escape(scene)}(_skin)?\.usdc"
+        old = [*_matching(self.frames, ours), *self._checkpoints()]
+        old += [self.record_file, self.render_scene_file, self.old_render_scene_file]
+        made = [path for path in self.path.glob("*") if MADE.fullmatch(path.name) and path.is_dir()] if scene else []
+        for folder in made:
+            old += _matching(folder, f"{ours}|{whole}")
+        for path in [*old, *(_matching(self.path, whole) if scene else [])]:
             with contextlib.suppress(OSError):
                 path.unlink()
+        for folder in made:
+            with contextlib.suppress(OSError):  # somebody keeps something in it
+                folder.rmdir()
 
     def sweep(self) -> None:
         """Removes half-written files that a killed process left."""

@@ -46,14 +46,13 @@ class Frame:
         folder, canvas, formats = Path(folder), self.sim.canvas, check_formats(formats)
         snapshot = self.snapshot(skins=bool(set(formats) & {*MESH_FORMATS, "usd"}))
         series = canvas.series.setdefault(folder.absolute(), Series())
-        write_frame(folder, snapshot, formats, canvas.stage, series)
+        write_frame(folder, snapshot, formats, canvas.render_scene, series)
         if "usd" in formats:
-            walls, radii = canvas.stage.meshes, canvas.stage.radii
+            walls, radii = canvas.render_scene.meshes, canvas.render_scene.radii
             write_usd(folder / frame_file("frame", self.index, "usdc"), [snapshot], 1.0, walls, radii)
         if "png" in formats:
-            canvas.renderer(width, height).save(
-                folder / frame_file("frame", self.index, "png"), canvas.stage.picture(snapshot, aspect=width / height)
-            )
+            picture = canvas.render_scene.picture(snapshot, aspect=width / height)
+            canvas.renderer(width, height).save(folder / frame_file("frame", self.index, "png"), picture)
 
 
 class Canvas:
@@ -62,7 +61,7 @@ class Canvas:
     def __init__(self, sim: "Simulation"):
         self._sim = sim
         self.series: dict[Path, Series] = {}  # what each folder holds already
-        self._stage: RenderScene | None = None
+        self._render_scene: RenderScene | None = None
         self._renderer: Renderer | None = None
         self._skins: dict[str, SkinSource] | None = None
 
@@ -74,20 +73,20 @@ class Canvas:
         return self._skins
 
     @property
-    def stage(self) -> RenderScene:
+    def render_scene(self) -> RenderScene:
         """The scene as it was when it was first asked for: it frames all pictures."""
-        if self._stage is None:
-            self._stage = RenderScene.of(self._sim)
-        return self._stage
+        if self._render_scene is None:
+            self._render_scene = RenderScene.of(self._sim)
+        return self._render_scene
 
-    @stage.setter
-    def stage(self, stage: RenderScene) -> None:
-        stage.skins = stage.skins or self.skins  # a file of an earlier version has none
-        self._stage = stage
+    @render_scene.setter
+    def render_scene(self, render_scene: RenderScene) -> None:
+        render_scene.skins = render_scene.skins or self.skins  # a file of an earlier version has none
+        self._render_scene = render_scene
 
     def renderer(self, width: int, height: int) -> Renderer:
         """A renderer of that size, opened when first asked for."""
-        supersample = (self.stage.look or Look()).supersample
+        supersample = (self.render_scene.look or Look()).supersample
         wanted = (width, height, supersample)
         r = self._renderer
         if r is None or (r.width, r.height, r.supersample) != wanted:
@@ -120,7 +119,8 @@ class Series:
     at_rest: set[str] = field(default_factory=set)
 
 
-def write_frame(folder: Path, snapshot: Snapshot, formats: tuple[str, ...], stage: RenderScene, series: Series) -> None:
+def write_frame(folder: Path, snapshot: Snapshot, formats: tuple[str, ...], render_scene: RenderScene,
+                series: Series) -> None:  # fmt: skip
     """One frame in those of `formats` that have files for each frame, but for pictures."""
     for ending in PARTICLE_FORMATS:
         if ending in formats:
@@ -128,7 +128,7 @@ def write_frame(folder: Path, snapshot: Snapshot, formats: tuple[str, ...], stag
                 write_cloud(folder / frame_file(body, snapshot.index, ending), cloud)
     for ending in MESH_FORMATS:
         if ending in formats:
-            _write_surfaces(folder, snapshot, ending, stage.meshes, series)
+            _write_surfaces(folder, snapshot, ending, render_scene.meshes, series)
     if "vtu" in formats:
         new = [(snapshot.time, frame_file(body, snapshot.index, "vtu"), body) for body in snapshot.clouds]
         files = {file for _, file, _ in new}

@@ -34,15 +34,15 @@ def draw_run(
     `look` holds what differs from the scene's own look, `camera` is another than the scene's, or None to frame it;
     `failed(k, error)`, if given, is told of each picture that could not be drawn.
     """
-    stage = run.stage()
-    changed = Look(**((stage.look or Look()).values() | (look or {})))
+    render_scene = run.render_scene()
+    changed = Look(**((render_scene.look or Look()).values() | (look or {})))
     if camera is not SCENES_OWN:
-        stage = dataclasses.replace(stage, camera=camera)
+        render_scene = dataclasses.replace(render_scene, camera=camera)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise PliantError(f"cannot write into {folder}: {error.strerror or error}") from error
-    return draw_frames(stage, Frames(run.path), indices, folder, changed, size, workers,
+    return draw_frames(render_scene, Frames(run.path), indices, folder, changed, size, workers,
                        progress=progress, failed=failed)  # fmt: skip
 
 

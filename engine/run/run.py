@@ -30,6 +30,7 @@ from pliant.scene.serialisation import describe
 from pliant.sim import checkpoint
 from pliant.sim.checkpoint import Checkpoint
 from pliant.sim.simulation import Simulation
+from pliant.sim.snapshot import counts
 
 RECORD_SECONDS = 2.0  # run.json is written anew no more often than this, but before each checkpoint
 BYTES = {"vtu": 57, "npz": 40, "ply": 40, "bgeo": 44, "usd": 44}  # of a particle in a frame, with the usual fields
@@ -59,7 +60,7 @@ class Run:
         self.seconds: dict[str, float] = {}  # by stage, summed over all steps but the first of the process
         self.timed_steps = 0
         self.sim: Simulation  # made by `_begin`
-        self.stage: RenderScene
+        self.render_scene: RenderScene
         self.writer: Writer
         self.painter: Painter | None = None
         self.failures = 0  # pictures in a row that could not be drawn
@@ -114,26 +115,25 @@ class Run:
             self.sim = Simulation(saved.live_scene(plan.scene), plan.backend, saved, quiet=True)
             if self.before.get("source_sha256") != self.record["source_sha256"]:
                 self.tell.say(f"{plan.given} has changed since the run began; it goes on with what is there now.")
-        stores, particles = self.sim.world.stores.values(), self.sim.world.particles
-        counts = particles.counts()
-        others = {name: n for store in stores if store is not particles for name, n in store.counts().items()}
+        points, particles = counts(self.sim), self.sim.world.particles.counts()
+        others = {name: n for name, n in points.items() if name not in particles}
         walls = [wall.name for wall in self.sim.world.walls.walls]
-        self.record |= {"particles": counts, "others": others, "walls": walls, "formats": list(self.formats),
+        self.record |= {"particles": particles, "others": others, "walls": walls, "formats": list(self.formats),
                         "status": "running", "notes": list(self.sim.notes),
                         "particle_radius": plan.scene.settings.particle_radius,
                         "tolerance": getattr(plan.scene.settings.pressure, "max_density_error", None)}  # fmt: skip
-        self._check_disk(sum(counts.values()) + sum(others.values()))
+        self._check_disk(sum(points.values()))
         if saved is None:
             if self.folder.record_file.exists():
                 self.tell.say(f"The earlier run in {plan.folder} is replaced.")
-            self.folder.clear([*counts, *others, *walls])
-            self.stage = self.sim.canvas.stage
-            self.stage.save(self.folder.stage_file)
+            self.folder.clear([*points, *walls])
+            self.render_scene = self.sim.canvas.render_scene
+            self.render_scene.save(self.folder.render_scene_file)
         else:
-            self.stage = self.sim.canvas.stage = self._kept_stage()
+            self.render_scene = self.sim.canvas.render_scene = self._kept_render_scene()
             self._miss_frames()
         self.folder.sweep()
-        self._announce(sum(counts.values()))
+        self._announce(sum(particles.values()))
         self.folder.write_record(self.record)
         if saved is not None:
             restore_rng(saved.state["more"]["rng_state"])  # last: motions may draw while the simulation is made
@@ -176,13 +176,13 @@ class Run:
         self.first, self.last = frame + 1, frame
         return saved
 
-    def _kept_stage(self) -> RenderScene:
+    def _kept_render_scene(self) -> RenderScene:
         try:
-            return self.folder.stage()
+            return self.folder.render_scene()
         except PliantError as error:
             self.tell.say(f"It is made anew, so that pictures may be framed a little differently: {error}")
-            self.sim.canvas.stage.save(self.folder.stage_file)
-            return self.sim.canvas.stage
+            self.sim.canvas.render_scene.save(self.folder.render_scene_file)
+            return self.sim.canvas.render_scene
 
     def _miss_frames(self) -> None:
         """Says which frames have lost their files since they were made."""
@@ -238,7 +238,8 @@ class Run:
         self._begun -= self.record["frames"][-1].get("wall_seconds", 0.0) if self.record["frames"] else 0.0
         start, self.writer = time.perf_counter(), Writer()
         if "png" in self.formats and not self.late:
-            self.painter = Painter(self.stage, self.folder.frames, self.stage.look or Look(), self.plan.size)
+            look = self.render_scene.look or Look()
+            self.painter = Painter(self.render_scene, self.folder.frames, look, self.plan.size)
         with interruptible(self.tell, lambda: self._hurry(PATIENCE)) as wish:
             try:
                 self._make(wish)
@@ -327,7 +328,7 @@ class Run:
         self._spend("frames", time.perf_counter() - start)
 
         def write() -> None:
-            write_frame(self.folder.frames, snapshot, self.formats, self.stage, self.series)
+            write_frame(self.folder.frames, snapshot, self.formats, self.render_scene, self.series)
             self._draw(snapshot)
             self.record["frames"].append(entry)  # the record tells of no frame that is not there
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pliant.commands.doctor import GIB, available_memory
+from pliant.core.memory import GIB, available_memory
 
 MEMORY_SHARE = 0.5  # of the memory available when they start that processes may take together
 LEAST_MEMORY = GIB  # that each may take in any case [bytes]: drawing takes half of it
@@ -17,8 +17,7 @@ PERIOD = 0.1  # between two looks at a process [s]
 
 def memory_limit(processes: int) -> float:
     """How much memory each of so many processes may take [bytes]; infinite where the system does not tell."""
-    known = available_memory()
-    return math.inf if known is None else max(LEAST_MEMORY, MEMORY_SHARE * known[1] / processes)
+    return max(LEAST_MEMORY, MEMORY_SHARE * available_memory() / processes)
 
 
 def resident_memory(pid: int) -> int:

@@ -37,10 +37,10 @@ def skin_run(
     rest, or anywhere if it is to `fit`: then it is magnified and moved to where the body's own skin is.
     `tell` is called with the index of each frame that is done.
     """
-    record, skins, stage = run.record(), _chosen(run, body), run.stage()
+    record, skins, render_scene = run.record(), _chosen(run, body), run.render_scene()
     check_target(run, formats, out)
     made = {name: source.skin for name, source in skins.items()} if mesh is None else _other(skins, mesh, fit)
-    stage.walls.clear()
+    render_scene.walls.clear()
 
     def snapshots() -> Iterator[Snapshot]:
         for index in indices:
@@ -50,14 +50,14 @@ def skin_run(
             yield Snapshot(index, whole.time, meshes=meshes)
 
     path = out / f"{record['scene']}{SUFFIX}.usdc"
-    return write_all(snapshots(), out, formats, stage, path, record["fps"], tell)
+    return write_all(snapshots(), out, formats, render_scene, path, record["fps"], tell)
 
 
 def _chosen(run: RunFolder, body: str | None) -> dict[str, SkinSource]:
     """What the skins are made of, of one body or of all."""
-    stage, record = run.stage(), run.record()
-    skins = stage.skins
-    if not skins and not all(body.fluid for body in stage.bodies):
+    render_scene, record = run.render_scene(), run.record()
+    skins = render_scene.skins
+    if not skins and not all(body.fluid for body in render_scene.bodies):
         raise PliantError(f"{run.path} was written by a version of Pliant without skins; run it again")
     if not skins:
         raise PliantError(f"{run.path} has no elastic body to put a skin on; its bodies are "

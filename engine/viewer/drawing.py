@@ -46,29 +46,30 @@ class Drawing:
 
     def draw(self, opened: Opened, moment: Moment, state: ViewState, camera: Camera) -> Drawn:
         """What `moment` looks like."""
-        stage, snapshot = opened.stage, moment.snapshot
-        behind = BACKGROUNDS[(stage.look or Look()).background]
+        render_scene, snapshot = opened.render_scene, moment.snapshot
+        behind = BACKGROUNDS[(render_scene.look or Look()).background]
         first = next(iter(snapshot.clouds.values()))
         field = next(iter(first.fields))
-        low, high = self._find_range(stage, snapshot, state, field)
-        ground = float(stage.bounds[0][1]) if (stage.look or Look()).ground else None
+        low, high = self._find_range(render_scene, snapshot, state, field)
+        ground = float(render_scene.bounds[0][1]) if (render_scene.look or Look()).ground else None
         picture = Picture(camera, background=behind.zenith, horizon=behind.horizon, ground=ground,
-                          ground_color=behind.ground, lights=stage.lights or LIGHTS, dark=behind.dark,
-                          shadow=(stage.look or Look()).shadow if state.shadow else 0.0)  # fmt: skip
+                          ground_color=behind.ground, lights=render_scene.lights or LIGHTS, dark=behind.dark,
+                          shadow=(render_scene.look or Look()).shadow if state.shadow else 0.0)  # fmt: skip
         drawn = Drawn(picture, [], [], low, high, (), field, first.units.get(field, ""))
-        self._add_walls(drawn, stage, snapshot, state, behind.line)
-        self._add_bodies(drawn, stage, snapshot, state)
+        self._add_walls(drawn, render_scene, snapshot, state, behind.line)
+        self._add_bodies(drawn, render_scene, snapshot, state)
         if state.clip != "off":
-            _clip(picture, stage.bounds, state)
+            _clip(picture, render_scene.bounds, state)
         if moment.grip is not None:
             picture.lines.append(Lines(moment.grip[None], SPRING, SPRING_WIDTH))
         return drawn
 
-    def _find_range(self, stage: RenderScene, snapshot: Snapshot, state: ViewState, field: str) -> tuple[float, float]:
+    def _find_range(self, render_scene: RenderScene, snapshot: Snapshot, state: ViewState,
+                    field: str) -> tuple[float, float]:  # fmt: skip
         if not state.auto:
             return state.low, max(state.high, np.nextafter(state.low, np.inf))
         if field == DEFAULT_FIELD:
-            return 0.0, float(stage.top_speed)
+            return 0.0, float(render_scene.top_speed)
         seen = [cloud.fields for name, cloud in snapshot.clouds.items() if name not in state.hidden]
         low, high = robust_range([values[field] for values in seen if field in values], diverges([state.colors]))
         if self._range is not None and self._range[0] == field:
@@ -77,8 +78,9 @@ class Drawing:
         self._range = (field, low, high)
         return low, high
 
-    def _add_walls(self, drawn: Drawn, stage: RenderScene, snapshot: Snapshot, state: ViewState, line: Triple) -> None:
-        for wall in stage.walls:
+    def _add_walls(self, drawn: Drawn, render_scene: RenderScene, snapshot: Snapshot, state: ViewState,
+                   line: Triple) -> None:  # fmt: skip
+        for wall in render_scene.walls:
             if wall.name in state.hidden or state.walls == "hidden":
                 continue
             pose = snapshot.poses.get(wall.name)
@@ -89,13 +91,13 @@ class Drawing:
                 drawn.picture.surfaces.append(Surface(placed(mesh.vertices, pose), mesh.faces, wall.color))
                 drawn.surfaces.append(wall.name)
 
-    def _add_bodies(self, drawn: Drawn, stage: RenderScene, snapshot: Snapshot, state: ViewState) -> None:
+    def _add_bodies(self, drawn: Drawn, render_scene: RenderScene, snapshot: Snapshot, state: ViewState) -> None:
         field, picture, maps = drawn.field, drawn.picture, []
         plain = field == DEFAULT_FIELD and not state.bar
         surface = self.surfacer.made if state.fluid == "surface" else {}
         if state.fluid == "surface":
-            self.surfacer.ask(stage, snapshot, field)
-        for body in stage.bodies:
+            self.surfacer.ask(render_scene, snapshot, field)
+        for body in render_scene.bodies:
             name, cloud = body.name, snapshot.clouds.get(body.name)
             if cloud is None or name.removesuffix(GRAINS) in state.hidden or name in state.hidden:
                 continue

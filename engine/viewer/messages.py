@@ -52,7 +52,7 @@ class Opened:
     of particles (and grains) by body, sentences that the user should know of, and what some of the fields mean."""
 
     name: str
-    stage: RenderScene
+    render_scene: RenderScene
     knobs: list[Knob]
     fields: dict[str, str]
     counts: dict[str, int]

@@ -116,13 +116,13 @@ class Panels:
                 commands.append(("limit", limit))
             if opened is None:
                 return
-            bodies = [body.name for body in opened.stage.bodies if not body.grains]
+            bodies = [body.name for body in opened.render_scene.bodies if not body.grains]
             ui.heading("Bodies")
             for name in bodies:
                 self._draw_branch(ui, state, name, count(opened.counts.get(name, 0)), commands)
-            if opened.stage.walls:
+            if opened.render_scene.walls:
                 ui.heading("Walls")
-            for wall in opened.stage.walls:
+            for wall in opened.render_scene.walls:
                 self._draw_branch(ui, state, wall.name, "container" if wall.container else "obstacle", commands)
             ui.heading("Scene")
             self._draw_fold(ui, state, SCENE, "Gravity and wind" if self._wind() else "Gravity", "", commands)
@@ -224,13 +224,13 @@ class Panels:
 
 
 def _draw_styles(ui: Ui, state: ViewState, opened: Opened) -> None:
-    stage = opened.stage
+    render_scene = opened.render_scene
     ui.heading("Draw")
-    if any(body.fluid for body in stage.bodies):
+    if any(body.fluid for body in render_scene.bodies):
         state.fluid = ui.segments("Fluids", state.fluid, {"spheres": "particles", "surface": "surface"})
-    if stage.skins:
+    if render_scene.skins:
         state.solid = ui.segments("Solids", state.solid, {"spheres": "particles", "mesh": "mesh"})
-    if stage.walls:
+    if render_scene.walls:
         state.walls = ui.segments("Walls", state.walls, {"wireframe": "wire", "solid": "solid", "hidden": "hidden"})
     with ui.row(2):
         state.shadow = ui.checkbox("Shadows", state.shadow)
@@ -242,7 +242,7 @@ def _draw_clip(ui: Ui, state: ViewState, opened: Opened) -> None:
     state.clip = ui.segments("Clip", state.clip, {axis: axis for axis in AXES}, tip="Cuts the picture open")
     if state.clip == AXES[0]:
         return
-    low, high = (float(v) for v in opened.stage.bounds[:, AXES.index(state.clip) - 1])
+    low, high = (float(v) for v in opened.render_scene.bounds[:, AXES.index(state.clip) - 1])
     if not (math.isfinite(low) and low < high):
         return
     place = low + state.clip_at * (high - low)

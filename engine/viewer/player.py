@@ -211,8 +211,8 @@ class Player:
             sim = self._scene({}).build(quiet=True)
             self._initial = checkpoint.capture_state(sim)
             self._take(sim)
-            self.tell(Opened(self._source.name, sim.canvas.stage, knobs(sim.scene), fields.units(sim), counts(sim),
-                             list(sim.notes), fields.meanings(sim)))  # fmt: skip
+            self.tell(Opened(self._source.name, sim.canvas.render_scene, knobs(sim.scene), fields.units(sim),
+                             counts(sim), list(sim.notes), fields.meanings(sim)))  # fmt: skip
 
     def _scene(self, turned: dict[tuple[str, str], float]) -> Scene:
         """The scene made anew, so that its functions begin anew too, with some of its knobs turned."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from pliant.errors import PliantError
 
-EVERY = 0.25  # [s] from one line on how things are to the next
+EVERY = 0.1  # [s] from one line on how things are to the next
 
 
 class Report:

@@ -29,7 +29,7 @@ class Surfacer:
         self._thread: threading.Thread | None = None
         self._last: tuple[int, float, str] | None = None
 
-    def ask(self, stage: RenderScene, snapshot: Snapshot, field: str) -> None:
+    def ask(self, render_scene: RenderScene, snapshot: Snapshot, field: str) -> None:
         """Makes those of a moment, unless it still makes those of an earlier one."""
         key = (snapshot.index, snapshot.time, field)
         if key == self._last or (self._thread is not None and self._thread.is_alive()):
@@ -37,7 +37,7 @@ class Surfacer:
         self._last = key
         if self._process is None:
             self._process, self._connection = start_apart(_work)
-        self._thread = threading.Thread(target=self._make, args=(stage, snapshot, field), daemon=True)
+        self._thread = threading.Thread(target=self._make, args=(render_scene, snapshot, field), daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -47,10 +47,10 @@ class Surfacer:
             process.terminate()
             process.join()
 
-    def _make(self, stage: RenderScene, snapshot: Snapshot, field: str) -> None:
+    def _make(self, render_scene: RenderScene, snapshot: Snapshot, field: str) -> None:
         assert self._connection is not None
         try:
-            self._connection.send(_jobs(stage, snapshot, field))
+            self._connection.send(_jobs(render_scene, snapshot, field))
             answer = self._connection.recv()
         except (EOFError, OSError):
             if self._process is not None:  # else it was ended on purpose
@@ -64,10 +64,10 @@ class Surfacer:
         self.fresh = True
 
 
-def _jobs(stage: RenderScene, snapshot: Snapshot, field: str) -> list[Job]:
-    fluids = [(b, snapshot.clouds[b.name]) for b in stage.bodies if b.fluid and b.name in snapshot.clouds]
+def _jobs(render_scene: RenderScene, snapshot: Snapshot, field: str) -> list[Job]:
+    fluids = [(b, snapshot.clouds[b.name]) for b in render_scene.bodies if b.fluid and b.name in snapshot.clouds]
     return [(body.name, Cloud(cloud.x, {field: cloud.fields[field].astype(np.float32)}), body.radius,
-             stage.planes_around(cloud.x, snapshot.poses)) for body, cloud in fluids]  # fmt: skip
+             render_scene.planes_around(cloud.x, snapshot.poses)) for body, cloud in fluids]  # fmt: skip
 
 
 def _work(connection: Connection) -> None:

@@ -199,14 +199,14 @@ class WebView:
     def _open(self, opened: Opened) -> None:
         first, self.opened = self.opened is None, opened
         if first:
-            self.state.begin(opened.stage.look, opened.fields)
+            self.state.begin(opened.render_scene.look, opened.fields)
         self.moment = None
         self._knobs = {(knob.owner, knob.name): knob for knob in opened.knobs}
         self._panel.open(opened, self.state, list(self.folder.states()))
         self._failed = False
         self._forget()
         self._ask_for_fields()
-        self._cameras.open(opened.stage)
+        self._cameras.open(opened.render_scene)
 
     def _note(self, text: str, error: bool) -> None:
         """A sentence, for a while; one that tells of an error stays in the panel until something is done about it."""
@@ -311,7 +311,7 @@ class WebView:
             return
         self._fresh = surfacer.fresh = False
         opened, state = self.opened, self.state
-        drawn = self._drawing.draw(opened, self.moment, state, opened.stage.view(0.0, ASPECT))
+        drawn = self._drawing.draw(opened, self.moment, state, opened.render_scene.view(0.0, ASPECT))
         if state.auto:
             state.low, state.high = drawn.low, drawn.high
         bar = Bar(label(drawn.field, drawn.unit), drawn.low, drawn.high, drawn.maps)

@@ -174,8 +174,9 @@ class Panel:
     def open(self, opened: Opened, state: ViewState, states: list[str]) -> None:
         """Offers what a scene has, and the names of states that were saved. The same scene again leaves everything as
         it is."""
-        stage = opened.stage
-        bodies = [body.name for body in stage.bodies if not body.grains] + [wall.name for wall in stage.walls]
+        render_scene = opened.render_scene
+        bodies = [body.name for body in render_scene.bodies if not body.grains]
+        bodies += [wall.name for wall in render_scene.walls]
         knobs = [(knob.owner, knob.name, knob.low, knob.high, knob.log) for knob in opened.knobs]
         shown = knobs, list(opened.fields), bodies, opened.notes
         if shown != self._shown:
@@ -184,7 +185,7 @@ class Panel:
             self._shown, self._lower = shown, self._gui.add_folder(None)
             with self._lower:
                 self._add_colors(opened, state)
-                self._add_visibility(stage, bodies, state)
+                self._add_visibility(render_scene, bodies, state)
                 self._add_knobs(opened.knobs)
                 with self._gui.add_folder("Statistics"):
                     self._figures = self._gui.add_html("")
@@ -208,18 +209,18 @@ class Panel:
                 self._listen(handle, name)
             self._tick("Colour bar", "bar", state.bar)
 
-    def _add_visibility(self, stage: RenderScene, bodies: list[str], state: ViewState) -> None:
+    def _add_visibility(self, render_scene: RenderScene, bodies: list[str], state: ViewState) -> None:
         with self._gui.add_folder("Shown", expand_by_default=False):
             for name in bodies:
                 handle = self._gui.add_checkbox(name, name not in state.hidden)
                 self._listen(handle, "hidden", lambda shown, name=name: (name, not shown))
-            if any(body.fluid for body in stage.bodies):
+            if any(body.fluid for body in render_scene.bodies):
                 self._choice("Fluids as", "fluid", FLUIDS, state.fluid)
-            if stage.skins:
+            if render_scene.skins:
                 self._choice("Solids as", "solid", SOLIDS, state.solid)
-            if stage.walls:
+            if render_scene.walls:
                 self._choice("Walls as", "walls", WALLS, state.walls)
-            if any(body.grains for body in stage.bodies):
+            if any(body.grains for body in render_scene.bodies):
                 self._tick("Grains", "grains", state.grains)
             self._choice("Cut across", "clip", AXES, state.clip)
             self._listen(self._gui.add_slider("Cut at", 0.0, 1.0, 0.01, state.clip_at), "clip_at")

@@ -173,14 +173,14 @@ class Window:
 
     def _open(self, opened: Opened) -> None:
         if self.navigator is None or self.opened is None or self.opened.name != opened.name:
-            camera = opened.stage.view(0.0, self.size[0] / self.size[1])
-            self._steering.navigator = Navigator(camera, opened.stage.bounds)
+            camera = opened.render_scene.view(0.0, self.size[0] / self.size[1])
+            self._steering.navigator = Navigator(camera, opened.render_scene.bounds)
             self._unframed = True
         if self.opened is None:
-            self.state.begin(opened.stage.look, opened.fields)
+            self.state.begin(opened.render_scene.look, opened.fields)
         self.opened, self.moment, self.drawn = opened, None, None
         if self.navigator is not None:
-            self.navigator.bounds = np.asarray(opened.stage.bounds, float)
+            self.navigator.bounds = np.asarray(opened.render_scene.bounds, float)
         self.extras.messages, self.extras.failure = [Notice("info", note) for note in opened.notes], ""
         self._ask_for_fields()
 
@@ -309,8 +309,8 @@ class Window:
         """As the scene's own camera sees it now, or as it is framed if it has none."""
         if self.navigator is not None and self.opened is not None:
             moment = self.moment.snapshot.time if self.moment is not None else 0.0
-            self.navigator.take(self.opened.stage.view(moment, self.size[0] / self.size[1]))
-            if self.opened.stage.camera is None:
+            self.navigator.take(self.opened.render_scene.view(moment, self.size[0] / self.size[1]))
+            if self.opened.render_scene.camera is None:
                 self.navigator.frame(self._room)
 
     def _do_close_view(self) -> None:

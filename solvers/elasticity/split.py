@@ -34,9 +34,10 @@ import numpy as np
 import scipy.sparse as sp
 import taichi as ti
 
-from pliant.core.backend import SHARE_OF_MEMORY, available_memory, vec3
+from pliant.core.backend import SHARE_OF_MEMORY, vec3
 from pliant.core.console import console
 from pliant.core.fields import Field, gather, scatter_vectors
+from pliant.core.memory import available_memory
 from pliant.core.options import param
 from pliant.core.world import World
 from pliant.errors import PliantError

@@ -1,4 +1,4 @@
-"""Stages: a scene as pictures need it, the same from a simulation and from a file; and surfaces of fluids."""
+"""Render scenes: a scene as pictures need it, the same from a simulation and from a file; and surfaces of fluids."""
 
 import sys
 
@@ -28,7 +28,7 @@ def sim():
 
 
 @pytest.fixture
-def stage(sim):
+def render_scene(sim):
     return RenderScene.of(sim)
 
 
@@ -39,66 +39,67 @@ def moment(sim, time=0.0):
     return Snapshot(0, time, {"water": Cloud(view.x, fields, UNITS)})
 
 
-def test_of_a_simulation(stage):
-    assert [(w.name, w.container) for w in stage.walls] == [("tank", True), ("gate", False)], "a plane is not drawn"
-    assert stage.bodies == [CloudStyle("water", "viridis", 0.05, True)]
-    np.testing.assert_allclose(stage.bounds, [[0, 0, 0], [2, 1, 1]])
-    assert stage.top_speed == pytest.approx(0.6 * np.sqrt(2 * 9.81 * 1.0))
+def test_of_a_simulation(render_scene):
+    walls = [(wall.name, wall.container) for wall in render_scene.walls]
+    assert walls == [("tank", True), ("gate", False)], "a plane is not drawn"
+    assert render_scene.bodies == [CloudStyle("water", "viridis", 0.05, True)]
+    np.testing.assert_allclose(render_scene.bounds, [[0, 0, 0], [2, 1, 1]])
+    assert render_scene.top_speed == pytest.approx(0.6 * np.sqrt(2 * 9.81 * 1.0))
 
 
-def test_pictures_show_what_there_is(sim, stage):
+def test_pictures_show_what_there_is(sim, render_scene):
     snapshot = moment(sim)
     snapshot.poses["gate"] = np.array([[1.0, 0, 0, 0.5], [0, 1, 0, 0.25], [0, 0, 1, 0], [0, 0, 0, 1]])
-    picture = stage.picture(snapshot, Look(bar=True, clock=True, background="black"))
+    picture = render_scene.picture(snapshot, Look(bar=True, clock=True, background="black"))
     (water,), (gate,), (tank,) = picture.points, picture.surfaces, picture.lines
     np.testing.assert_allclose(water.x, sim["water"].x)
     assert water.radius == pytest.approx(1.1 * 0.05)
     assert gate.vertices.min(axis=0) == pytest.approx([1.65, 0.3, 0.25]), "the wall has moved"
     assert len(tank.segments) == 12 and not picture.glass
     assert picture.bar.label == "speed [m/s]" and picture.bar.maps == ("viridis",)
-    assert picture.bar.high == stage.top_speed and picture.clock == "t = 0.00 s"
+    assert picture.bar.high == render_scene.top_speed and picture.clock == "t = 0.00 s"
     assert picture.ground == 0.0 and picture.background == BACKGROUNDS["black"].zenith and picture.dark
 
 
-def test_containers_and_ground(sim, stage):
-    glass = stage.picture(moment(sim), Look(containers="glass"))
+def test_containers_and_ground(sim, render_scene):
+    glass = render_scene.picture(moment(sim), Look(containers="glass"))
     assert len(glass.glass) == 1 and len(glass.lines) == 1
-    bare = stage.picture(moment(sim), Look(containers="hidden", ground=False))
+    bare = render_scene.picture(moment(sim), Look(containers="hidden", ground=False))
     assert not bare.glass and not bare.lines and bare.ground is None
 
 
-def test_skins_stand_for_their_particles(sim, stage):
+def test_skins_stand_for_their_particles(sim, render_scene):
     snapshot = moment(sim)
     snapshot.meshes["water"] = TriMesh(np.eye(3), np.array([[0, 1, 2]]), {"velocity": np.zeros((3, 3))}, UNITS)
-    picture = stage.picture(snapshot)
+    picture = render_scene.picture(snapshot)
     assert not picture.points and len(picture.surfaces) == 2
 
 
-def test_colors_follow_field_and_range(sim, stage):
-    low = stage.picture(moment(sim), Look(color="pressure", low=0, high=4000, colors="grey")).points[0].colors
+def test_colors_follow_field_and_range(sim, render_scene):
+    low = render_scene.picture(moment(sim), Look(color="pressure", low=0, high=4000, colors="grey")).points[0].colors
     assert (np.diff(low[:, 0]) >= 0).all() and low[-1, 0] > low[0, 0] + 0.5
-    signed = stage.picture(moment(sim), Look(color="velocity.y", colors="coolwarm", bar=True))
+    signed = render_scene.picture(moment(sim), Look(color="velocity.y", colors="coolwarm", bar=True))
     assert signed.bar.label == "velocity y [m/s]" and -2 <= signed.bar.low < -1.9
     with pytest.raises(PliantError, match=r"no .* field 'presure' .*'pressure'.*: pressure, speed, velocity"):
-        stage.picture(moment(sim), Look(color="presure"))
+        render_scene.picture(moment(sim), Look(color="presure"))
     with pytest.raises(PliantError, match="fluid must be one of"):
-        stage.picture(moment(sim), Look(fluid="gas"))
+        render_scene.picture(moment(sim), Look(fluid="gas"))
 
 
-def test_a_film_has_one_range(sim, stage):
+def test_a_film_has_one_range(sim, render_scene):
     snapshots = [moment(sim), moment(sim)]
     snapshots[1].clouds["water"].fields["pressure"] = np.full(len(sim["water"]), 9000.0)
-    look = settled(stage, snapshots, Look(color="pressure"))
+    look = settled(render_scene, snapshots, Look(color="pressure"))
     assert look.low < 100 and look.high == 9000
-    assert settled(stage, [], Look()).high == stage.top_speed
-    half = settled(stage, snapshots, Look(color="pressure", low=-50.0))
+    assert settled(render_scene, [], Look()).high == render_scene.top_speed
+    half = settled(render_scene, snapshots, Look(color="pressure", low=-50.0))
     assert half.low == -50 and half.high == 9000
 
 
-def test_upright_pictures_show_the_whole_scene(stage):
+def test_upright_pictures_show_the_whole_scene(render_scene):
     corners = np.array([[x, y, z] for x in (0, 2) for y in (0, 1) for z in (0, 1)], float)
     for aspect in (0.5, 1.0, 2.0):
-        camera = stage.view(0.0, aspect)
+        camera = render_scene.view(0.0, aspect)
         local = (corners - camera.position) @ camera.axes().T
         seen = np.abs(local[:, :2] / local[:, 2:] / np.tan(np.radians(camera.fov) / 2) / (aspect, 1)).max(axis=0)
         assert seen.max() == pytest.approx(1 / 1.12, rel=0.01)
@@ -113,33 +114,34 @@ VIEWS = [
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: type(view).__name__)
-def test_files_hold_a_stage_exactly(stage, tmp_path, view):
-    stage.camera, stage.lights = view, (Light((0.1, 1, 0), (0.3, 0.4, 0.5)),)
-    stage.look = Look(color="pressure", low=0.1, high=1 / 3, title="Dämme", bar=True)
-    stage.bounds = stage.bounds + 1 / 3
-    stage.save(tmp_path / "stage.npz")
-    again = RenderScene.load(tmp_path / "stage.npz")
-    np.testing.assert_array_equal(again.bounds, stage.bounds)
-    assert again.top_speed == stage.top_speed and again.bodies == stage.bodies and again.lights == stage.lights
-    for ours, theirs in zip(again.walls, stage.walls, strict=True):
+def test_files_hold_a_render_scene_exactly(render_scene, tmp_path, view):
+    render_scene.camera, render_scene.lights = view, (Light((0.1, 1, 0), (0.3, 0.4, 0.5)),)
+    render_scene.look = Look(color="pressure", low=0.1, high=1 / 3, title="Dämme", bar=True)
+    render_scene.bounds = render_scene.bounds + 1 / 3
+    render_scene.save(tmp_path / "render_scene.npz")
+    again = RenderScene.load(tmp_path / "render_scene.npz")
+    np.testing.assert_array_equal(again.bounds, render_scene.bounds)
+    for name in ("top_speed", "bodies", "lights"):
+        assert getattr(again, name) == getattr(render_scene, name)
+    for ours, theirs in zip(again.walls, render_scene.walls, strict=True):
         assert (ours.name, ours.container, ours.color) == (theirs.name, theirs.container, theirs.color)
         for a, b in ((ours.outline, theirs.outline), (ours.mesh.vertices, theirs.mesh.vertices)):
             np.testing.assert_array_equal(a, b)
         np.testing.assert_array_equal(ours.mesh.faces, theirs.mesh.faces)
-    assert repr(again.look) == repr(stage.look) and again.look.problems() == []
-    assert again.view(0.7, 1.5) == stage.view(0.7, 1.5)
+    assert repr(again.look) == repr(render_scene.look) and again.look.problems() == []
+    assert again.view(0.7, 1.5) == render_scene.view(0.7, 1.5)
 
 
-def test_damaged_files_are_told(stage, tmp_path):
-    path = tmp_path / "stage.npz"
-    stage.save(path)
+def test_damaged_files_are_told(render_scene, tmp_path):
+    path = tmp_path / "render_scene.npz"
+    render_scene.save(path)
     data = path.read_bytes()
     for damaged in (data[: len(data) // 2], b"", b"PK\x03\x04 nonsense", data[:60] + b"\0" * 200 + data[260:]):
         path.write_bytes(damaged)
-        with pytest.raises(PliantError, match="is no stage of Pliant, or it is damaged"):
+        with pytest.raises(PliantError, match="is no render scene of Pliant, or it is damaged"):
             RenderScene.load(path)
     np.savez(path, other=np.zeros(3))
-    with pytest.raises(PliantError, match="is no stage of Pliant"):
+    with pytest.raises(PliantError, match="is no render scene of Pliant"):
         RenderScene.load(path)
     with pytest.raises(PliantError, match="cannot read .*nowhere"):
         RenderScene.load(tmp_path / "nowhere.npz")
@@ -155,11 +157,11 @@ def test_walls_are_triangulated_once_and_only_if_needed():
 
     shape = Counting()
     wall = RenderWall("wall", np.zeros((0, 2, 3)), None, container=True, shape=shape)
-    stage = RenderScene([wall], [], np.array([[0.0] * 3, [1.0] * 3]), 1.0)
-    stage.picture(Snapshot(0, 0.0))
+    render_scene = RenderScene([wall], [], np.array([[0.0] * 3, [1.0] * 3]), 1.0)
+    render_scene.picture(Snapshot(0, 0.0))
     assert shape.calls == 0
-    stage.picture(Snapshot(0, 0.0), Look(containers="glass"))
-    stage.picture(Snapshot(1, 0.0), Look(containers="glass"))
+    render_scene.picture(Snapshot(0, 0.0), Look(containers="glass"))
+    render_scene.picture(Snapshot(1, 0.0), Look(containers="glass"))
     assert shape.calls == 1
 
 
@@ -290,9 +292,9 @@ def test_planes_of_convex_meshes_only():
     assert 60 < len(convex_planes(TriMesh(*pl.Cylinder(radius=1, height=1).triangles()))) < 70
 
 
-def test_fluids_are_drawn_as_one_surface(sim, stage):
+def test_fluids_are_drawn_as_one_surface(sim, render_scene):
     pytest.importorskip("pysplashsurf")
-    picture = stage.picture(moment(sim), Look(fluid="surface", containers="glass", color="pressure", bar=True))
+    picture = render_scene.picture(moment(sim), Look(fluid="surface", containers="glass", color="pressure", bar=True))
     water = picture.surfaces[-1]
     assert not picture.points and water.gloss > 0 and picture.bar.label == "pressure [Pa]"
     assert (water.vertices > 0).all() and (water.vertices < (2, 1, 1)).all()
