@@ -34,7 +34,7 @@ def check(sim: pl.Simulation) -> None:
     stats, tap, sink = sim.stats, sim["tap"], sim["sink"]
     assert stats.emitted == {"water": tap.count} and stats.drained == {"water": sink.count}
     assert stats.initial["water"] + tap.count == len(sim["water"]) + sink.count, "particles are missing"
-    speed = np.linalg.norm(sim.scene.settings.sources[0].velocity)
+    speed = float(np.linalg.norm(sim.scene.settings.sources[0].velocity))
     flow, layer = np.pi * NOZZLE**2 * speed, 2 * sim.scene.spacing * np.pi * NOZZLE**2
     assert abs(tap.volume - flow * sim.time) < 0.01 * flow * sim.time + layer, "the tap does not give what it should"
     x = sim["water"].x

@@ -18,8 +18,8 @@ def build(radius: float = 0.01, speed: float = SPEED, pulse: float = 0.0) -> pl.
     bottom = pl.Cylinder(radius=BASIN + wall, height=wall, center=(0, -wall / 2, 0))
     ring = pl.Cylinder(radius=BASIN + wall, height=RIM, center=(0, RIM / 2, 0))
     basin = bottom | (ring - pl.Cylinder(radius=BASIN, height=2 * RIM, center=(0, RIM / 2, 0)))
-    pipe = pl.Cylinder(radius=PIPE + wall, height=TOP, center=(0, TOP / 2, 0))
-    pipe = pipe - pl.Cylinder(radius=PIPE, height=3 * TOP, center=(0, TOP / 2, 0))
+    hollow = pl.Cylinder(radius=PIPE, height=3 * TOP, center=(0, TOP / 2, 0))
+    pipe = pl.Cylinder(radius=PIPE + wall, height=TOP, center=(0, TOP / 2, 0)) - hollow
     scene.add(basin, pl.Boundary(), name="basin")
     scene.add(pipe, pl.Boundary(), name="pipe")
     full = pl.Cylinder(radius=BASIN, height=0.8 * RIM, center=(0, 0.4 * RIM, 0))

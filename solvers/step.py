@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import taichi as ti
 
+from pliant.boundary.walls import handed_on
 from pliant.core.backend import Reals, Vectors, sync
 from pliant.core.neighbors import INVERSE_LENGTH, LENGTH
 from pliant.core.world import World
@@ -32,8 +33,8 @@ class WallSampling(Stage):
 
 
 @ti.kernel
-def _rub(n: ti.i32, dt: ti.f32, p: Reals, inverse_density: Reals, friction: Reals, gradient: Vectors, moving: Vectors,
-         slide: Vectors, v: Vectors):  # fmt: skip
+def _rub(n: ti.i32, dt: ti.f32, p: Reals, inverse_density: Reals, effective_inverse_density: Reals, friction: Reals,
+         gradient: Vectors, moving: Vectors, slide: Vectors, v: Vectors):  # fmt: skip
     """Coulomb: walls slow tangential motion by at most friction times the impulse of their pressure."""
     for i in range(n):
         push = gradient[i].norm()
@@ -42,10 +43,10 @@ def _rub(n: ti.i32, dt: ti.f32, p: Reals, inverse_density: Reals, friction: Real
             sliding = v[i] - moving[i]
             sliding -= sliding.dot(normal) * normal
             speed = sliding.norm()
-            impulse = dt * inverse_density[i] * p[i] * push * friction[i]
+            impulse = dt * effective_inverse_density[i] * p[i] * push * friction[i]
             dv = -ti.min(impulse / ti.max(speed, 1e-12), 1.0) * sliding
             v[i] += dv
-            slide[i] += dv / dt
+            slide[i] += handed_on(inverse_density[i], effective_inverse_density[i]) * dv / dt
 
 
 @ti.kernel
@@ -68,11 +69,11 @@ class Advance(Stage):
     def run(self, dt: float) -> None:
         world, p = self.world, self.world.particles
         if world.walls.rough and not self.pressure.solves_friction:
-            _rub(p.n, dt, p.p, self.pressure.inverse_density, p.wall_friction, p.wall_gradient, p.wall_velocity,
-                 p.wall_slide, p.v)  # fmt: skip
+            _rub(p.n, dt, p.p, p.inverse_density, self.pressure.inverse_density, p.wall_friction, p.wall_gradient,
+                 p.wall_velocity, p.wall_slide, p.v)  # fmt: skip
         world.walls.feel(dt)
         _advance(p.n, dt, world.neighbors.period, p.v, p.shift, p.x)
-        world.walls.advance(dt)
+        world.walls.advance(dt, self.pressure.inverse_density)
 
 
 class Step:

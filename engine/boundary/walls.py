@@ -118,10 +118,18 @@ def _sample_walls(n: ti.i32, x: Vectors, wall: ti.i32, flat: ti.template(), side
                 density[i] += others * beta
 
 
+@ti.func
+def handed_on(inverse_density: ti.f32, effective_inverse_density: ti.f32):
+    """How many times the impulse that changes the velocity of a particle is given in all: what moves along with it gets
+    the rest in the next step (see `elasticity.contact`)."""
+    return ti.select(effective_inverse_density > 0.0, inverse_density / ti.max(effective_inverse_density, 1e-30), 1.0)
+
+
 @ti.kernel
-def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Reals, flat: ti.template(), sides: ti.i32,
-              pose: Vectors, frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory,
-              spline: Blocks, material: Ints, rubbing: Reals, load: RealTable):  # fmt: skip
+def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Reals, effective: Reals,
+              flat: ti.template(), sides: ti.i32, pose: Vectors, frame: Vectors, cell: ti.f32, spacing: ti.f32,
+              beyond: ti.f32, directory: Directory, spline: Blocks, material: Ints, rubbing: Reals,
+              load: RealTable):  # fmt: skip
     """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
     it slides: the wall gets these as impulses."""
     ti.loop_config(block_dim=1)
@@ -140,8 +148,9 @@ def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Real
                         x[i] += (CLEARANCE * spacing - distance) * out
                         push, rub = stopped(v[i] - pose[VELOCITY] - pose[SPIN].cross(arm), out, rubbing[material[i]])
                         v[i] += push + rub
-                        impulse -= m[i] * (push + rub)
-                        turn -= m[i] * arm.cross(push + rub)
+                        given = m[i] * handed_on(inverse_density[i], effective[i]) * (push + rub)
+                        impulse -= given
+                        turn -= arm.cross(given)
         for a in ti.static(range(3)):
             load[b, a], load[b, 3 + a] = impulse[a], turn[a]
 
@@ -306,15 +315,17 @@ class Walls(Store):
                   self._partial)  # fmt: skip
             self._impulse[k] = self._partial.sum(axis=0, dtype=float)
 
-    def advance(self, dt: float) -> None:
-        """Moves the walls, then puts back any particle that came closer than CLEARANCE."""
+    def advance(self, dt: float, effective: ti.Ndarray) -> None:
+        """Moves the walls, then puts back any particle that came closer than CLEARANCE. `effective` is the inverse
+        density of each particle together with what moves along with it."""
         p = self.particles
         for wall in self.walls:
             wall.advance(dt)
         self.upload_poses()
         for _ in range(KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1):
             for k, (arguments, rubbing) in enumerate(zip(self.arguments, self._rubbing, strict=True)):
-                _keep_out(p.n, p.x, p.v, p.m, p.inverse_density, *arguments, p.material, rubbing, self._partial)
+                _keep_out(p.n, p.x, p.v, p.m, p.inverse_density, effective, *arguments, p.material, rubbing,
+                          self._partial)  # fmt: skip
                 self._impulse[k] += self._partial.sum(axis=0, dtype=float)
         for wall, impulse in zip(self.walls, self._impulse, strict=True):
             wall.force, wall.torque = impulse[:3] / dt, impulse[3:] / dt

@@ -1,6 +1,7 @@
 """Flat patches from which something flows: a disc, a rectangle, or a flat part of the surface of a shape."""
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,10 @@ FLAT = 1e-3  # by how much the normals of triangles in one plane may differ
 SAMPLES = 8  # across the share of a point: what `even_points` shares out among them
 PLACES = 5  # along each side of a lattice's cell, at which it may begin
 ROUNDS = 20  # after which the points of a patch hardly move any more
+RELAXED = 3e-3  # by how much the density of layers of such points may exceed that at rest,
+MOST_ROUNDS = 300  # or for how long that is tried
+EDGE = 0.45  # in spacings: how far points keep from the edge
+STRIDE = 0.05  # in spacings: how far they move in a round
 
 
 def _normal() -> Any:
@@ -27,7 +32,8 @@ class Patch(Options):
 
     def middle(self) -> Array:
         """(3,) its centre [m], the origin of its plane."""
-        return np.asarray(self.center, dtype=float)  # type: ignore[attr-defined]
+        center: Any = self.center  # type: ignore[attr-defined]
+        return np.asarray(center, dtype=float)
 
     def axes(self, flow: Vector) -> Array:
         """(3, 3) two directions in its plane and its normal, as rows; `flow` tells the normal if nothing else does."""
@@ -54,8 +60,10 @@ class Patch(Options):
     def points(self, spacing: float) -> Array:
         """(n, 2) points spread evenly in its plane, each with an area of about spacing^2 [m]; none if it is smaller
         than half of that."""
-        large = self.area() > 0.5 * spacing**2
-        return even_points(self.inside, self.extent(), spacing) if large else np.zeros((0, 2))
+        if self.area() < 0.5 * spacing**2:
+            return np.zeros((0, 2))
+        points = even_points(self.inside, self.extent(), spacing)
+        return relaxed(points, len(points) * spacing**3 / self.area(), spacing, self.edge())
 
     def edge(self) -> Array:
         """(m, 2, 2) segments of its outline, in its plane [m]."""
@@ -127,7 +135,8 @@ class Rectangle(Patch):
         size = np.asarray(self.size, dtype=float)
         if self.area() < 0.5 * spacing**2:
             return np.zeros((0, 2))
-        counts = np.maximum(np.round(size / spacing), 1).astype(int)
+        near = [{max(int(np.floor(s / spacing)), 1), int(np.ceil(s / spacing))} for s in size]
+        counts = min(itertools.product(*near), key=lambda n: abs(np.log(np.prod(n) * spacing**2 / self.area())))
         grid = np.meshgrid(*(s * ((np.arange(n) + 0.5) / n - 0.5) for s, n in zip(size, counts, strict=True)))
         return np.stack(grid, axis=-1).reshape(-1, 2)
 
@@ -257,6 +266,51 @@ def even_points(inside: Callable[[Array], NDArray[np.bool_]], extent: Array, spa
         members = np.maximum(np.bincount(owner, minlength=len(points)), 1)
         points = np.stack([np.bincount(owner, samples[:, k], len(points)) / members for k in range(2)], axis=1)
     return points[np.argsort(np.hypot(*(points - points.mean(axis=0)).T), kind="stable")]
+
+
+def relaxed(points: Array, layer: float, spacing: float, edge: Array) -> Array:
+    """The points moved apart until layers of them, that far apart [m], have no more than the density at rest: steps
+    along the gradients of what is too much (Macklin and Mueller 2013). They keep their distance from the edge."""
+    from pliant.core.smoothing import SMOOTHINGS  # here, so that shapes do without Taichi
+
+    h, volume = 2 * spacing, spacing**3
+    r = np.linspace(0, h, 200)
+    towers = sum(SMOOTHINGS["cubic_spline"].W(np.sqrt(r**2 + (k * layer) ** 2), h) for k in range(-3, 4)) * volume
+    slopes = np.gradient(towers, r)
+    for _ in range(MOST_ROUNDS):
+        i, j = cKDTree(points).query_pairs(h, output_type="ndarray").T
+        way = points[i] - points[j]
+        apart = np.maximum(np.linalg.norm(way, axis=1), 1e-9 * h)
+        density = towers[0] + sum(np.bincount(k, np.interp(apart, r, towers), len(points)) for k in (i, j))
+        excess = np.maximum(density - 1.0, 0.0)
+        if excess.max() < RELAXED:
+            break
+        gradient = (np.interp(apart, r, slopes) / apart)[:, None] * way
+        total = _sums(i, gradient, len(points)) - _sums(j, gradient, len(points))
+        squares = (gradient**2).sum(axis=1)
+        share = excess / ((total**2).sum(axis=1) + sum(np.bincount(k, squares, len(points)) for k in (i, j)) + 1e-30)
+        push = (share[i] + share[j])[:, None] * gradient
+        move = -(_sums(i, push, len(points)) - _sums(j, push, len(points)))
+        length = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-30)
+        points = points + move * np.minimum(1.0, STRIDE * spacing / length)
+        points = _off_the_edge(points, edge, EDGE * spacing)
+    return points
+
+
+def _sums(owner: NDArray[np.int64], values: Array, count: int) -> Array:
+    return np.stack([np.bincount(owner, values[:, k], count) for k in range(2)], axis=1)
+
+
+def _off_the_edge(points: Array, edge: Array, least: float) -> Array:
+    """Points that are closer to a segment of the edge than `least`, moved away from it."""
+    start, along = edge[:, 0], edge[:, 1] - edge[:, 0]
+    at = np.einsum("nmk,mk->nm", points[:, None] - start, along) / np.maximum((along**2).sum(axis=1), 1e-300)
+    foot = start + np.clip(at, 0, 1)[..., None] * along
+    away = np.linalg.norm(points[:, None] - foot, axis=2)
+    nearest, rows = np.argmin(away, axis=1), np.arange(len(points))
+    distance, foot = away[rows, nearest], foot[rows, nearest]
+    out = (points - foot) / np.maximum(distance, 1e-300)[:, None]
+    return points + np.where(distance < least, least - distance, 0.0)[:, None] * out
 
 
 def _lattice(inside: Callable[[Array], NDArray[np.bool_]], extent: Array, cell: Array, offset: Array) -> Array:

@@ -169,11 +169,10 @@ class Simulation:
         self.measure()
 
     def _members_changed(self) -> None:
-        """Lets everybody know that particles have come or gone."""
-        for stage in self.stages:
+        """Lets everybody know that particles have come or gone: grips last, which hold on to what the others move."""
+        others = [stage for stage in self.stages if stage not in self.grips]
+        for stage in (*others, *self.grips):
             stage.members_changed()
-        for grip in list(self.grips):
-            grip.members_changed()
 
     # --- what there is ----------------------------------------------------------------------------------
 

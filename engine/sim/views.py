@@ -151,6 +151,8 @@ class BodyView:
     def _elastic(self) -> Elasticity:
         """The solver that moves this body."""
         solver = self._sim.elasticity
+        if self.material.elastic and not len(self):
+            raise PliantError(f"{self._name} is not there: it has not appeared yet, or it is gone")
         if solver is None or self._number not in solver.solids:
             raise PliantError(f"{self._name} is not elastic: it has no rest shape, deformation, stiffness or mesh")
         return solver

@@ -205,10 +205,11 @@ class Nozzle:
         return x if self.wall is None else self.wall.placed(x)
 
     def _is_clear(self, x: np.ndarray, region: Region) -> bool:
-        """Whether nothing is where a first layer is to be."""
-        gap, world = CLEAR * self.spacing, self.world
-        rows = region.rows_in_box(world.particles, x.min(axis=0) - gap, x.max(axis=0) + gap)
-        if len(rows) and (cKDTree(world.particles.read("x", rows)).query(x)[0] < gap).any():
+        """Whether nothing is where a first layer is to be, and as far ahead as the nozzle reaches."""
+        gap, world, ahead = CLEAR * self.spacing, self.world, self.frame()[NORMAL] * self.layer
+        way = np.concatenate([x + k / 2 * ahead for k in range(2 * LAYERS + 1)])
+        rows = region.rows_in_box(world.particles, way.min(axis=0) - gap, way.max(axis=0) + gap)
+        if len(rows) and (cKDTree(world.particles.read("x", rows)).query(way)[0] < gap).any():
             return False
         for wall, samples in zip(world.walls.walls, self._walls, strict=True):
             local = (x - wall.pivot - wall.shift) @ wall.rotation + wall.pivot
@@ -223,5 +224,5 @@ class Nozzle:
 
     def restore(self, saved: np.ndarray) -> None:
         self.offset, self.until, self.pace = (float(a) for a in saved[:3])
-        self.members, self.blocked, self.waits, self.told = (int(a) for a in saved[3:])
-        self.blocked, self.told = bool(self.blocked), bool(self.told)
+        self.members, self.waits = int(saved[3]), int(saved[5])
+        self.blocked, self.told = bool(saved[4]), bool(saved[6])

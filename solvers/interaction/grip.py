@@ -47,9 +47,6 @@ class Grip(Force):
         self.gravity = max(g, EARTH)
         self.speed = STRENGTH * self.gravity / (2 * FOLLOW)  # u_max [m/s]
 
-    def members_changed(self) -> None:
-        """Particles have come or gone."""
-
     @property
     def target(self) -> np.ndarray:
         """Where the hand is to go [m]."""
