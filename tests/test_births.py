@@ -357,6 +357,19 @@ def test_the_flow_changes_while_it_runs():
     assert sim[tap].rate == pytest.approx(rate, rel=1e-2)
 
 
+def test_a_tap_that_is_shut_can_be_saved(tmp_path):
+    scene = free()
+    tap = scene.emit(pl.Disc(radius=0.04), pl.Fluid(), velocity=(0, -2, 0), name="tap")
+    sim = scene.build()
+    sim.run(0.05)
+    sim.change(tap, velocity=(0, 0, 0))
+    sim.save(tmp_path / "state.npz")
+    other = pl.load(tmp_path / "state.npz")
+    other.change("tap", velocity=(0, -1, 0))
+    other.run(0.05)
+    assert other["tap"].count > sim["tap"].count
+
+
 def test_the_viewer_has_a_slider_for_the_flow():
     scene = free()
     scene.emit(pl.Disc(radius=0.04), pl.Fluid(), velocity=(0, -2, 0), name="tap")

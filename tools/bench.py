@@ -4,7 +4,8 @@
 fresh processes, so that whatever else the machine does meets both sides alike. `scaling` runs ours at a
 fixed number of iterations and compares the time per particle. `output` measures what files and pictures cost,
 `elastic` the solvers of elastic bodies, `sampling` the filling of meshes with particles,
-`skin` the surfaces that follow elastic bodies, `granular` sand and its grains, `view` the window.
+`skin` the surfaces that follow elastic bodies, `granular` sand and its grains, `emission` particles that come while a
+scene runs, `view` the window.
 """
 
 import argparse
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 # Particles along x, y and z of the block of water.
 BLOCKS = {"2k": (12, 14, 12), "10k": (20, 25, 20), "50k": (32, 40, 39), "100k": (40, 50, 50), "200k": (50, 64, 62),
           "500k": (68, 86, 86)}  # fmt: skip
-OTHERS = ("output", "elastic", "sampling", "skin", "granular", "view")  # each in a file of its own
+OTHERS = ("output", "elastic", "sampling", "skin", "granular", "emission", "view")  # each in a file of its own
 MODES = ("fluid", "scaling", *OTHERS)
 SOLVERS = ("DFSPH", "IISPH")
 SOLVES = ("density", "divergence")

@@ -92,8 +92,8 @@ def _emitter_problems(scene: "Scene", emitter: Emitter) -> list[str]:
     if not (body.material.has_particles and body.material.fluid_like):
         return [f"{name}: {body.name} is {type(body.material).__name__}, and only fluids and sand flow out of a "
                 "nozzle; whole bodies appear by scene.emit(shape, material, at=[...])"]  # fmt: skip
-    axes = emitter.axes()
-    if not callable(emitter.velocity) and emitter.velocity_at(emitter.start) @ axes[2] == 0:
+    axes, flow = emitter.axes(), emitter.velocity_at(emitter.start)
+    if not callable(emitter.velocity) and flow.any() and flow @ axes[2] == 0:  # zero is shut, until it is changed
         return [f"{name}: its velocity {emitter.velocity!r} does not lead out of the nozzle, so that nothing flows"]
     points = emitter.shape.points(d)
     if not len(points):
