@@ -6,7 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from pliant.core.fields import Field
+from pliant.core.memory import available_memory
 from pliant.core.store import ArrayStore
+from pliant.errors import SimulationError
 
 CORE = (
     Field("x", "vector", "m", "position", carried=True),
@@ -20,6 +22,7 @@ CORE = (
 )  # fmt: skip
 
 
+BYTES_EACH = 1024  # of a particle, neighbor lists included; measured by `pliant bench fluid`
 INITIAL, EMITTED, DRAINED = "initial", "emitted", "drained"
 ACCOUNTS = (INITIAL, EMITTED, DRAINED)  # rows of the accounts: there at the start, come since, gone since
 
@@ -37,6 +40,16 @@ class Particles(ArrayStore):
     def __init__(self, bodies: Sequence[str], fields: Iterable[Field] = (), count: int = 0):
         super().__init__(bodies, fields, count)
         self.accounts = np.zeros((len(ACCOUNTS), len(self.population)), int)
+
+    def reserve(self, count: int) -> None:
+        """Makes room, if there is memory for it: what comes while a scene runs may become too much."""
+        if self.n and count > self.capacity:
+            needed, free = BYTES_EACH * max(count, 2 * self.capacity), available_memory()
+            if needed > free:
+                raise SimulationError(f"more than {self.n:,} particles need about {needed / 2**30:.3g} GiB of memory, "
+                                      f"and {free / 2**30:.3g} GiB are free; let fewer of them come, or drain "
+                                      "some")  # fmt: skip
+        super().reserve(count)
 
     def enter(self, account: str, body: np.ndarray) -> None:
         """Enters particles of these bodies (n,) into an account."""

@@ -19,7 +19,7 @@ PLACES = 5  # along each side of a lattice's cell, at which it may begin
 ROUNDS = 20  # after which the points of a patch hardly move any more
 RELAXED = 3e-3  # by how much the density of layers of such points may exceed that at rest,
 MOST_ROUNDS = 300  # or for how long that is tried
-EDGE = 0.45  # in spacings: how far points keep from the edge
+EDGES = (0.45, 0.36, 0.27)  # in spacings: how far points keep from the edge, or less far if there are too many
 STRIDE = 0.05  # in spacings: how far they move in a round
 
 
@@ -278,28 +278,32 @@ def relaxed(points: Array, layer: float, spacing: float, edge: Array) -> Array:
     heights = layer * np.arange(-3, 4)[:, None]
     towers = volume * SMOOTHINGS["cubic_spline"].W(np.hypot(r, heights), h).sum(axis=0)  # of particles over each other
     slopes = np.gradient(towers, r)
-    for _ in range(MOST_ROUNDS):
+    for k in range(len(EDGES) * MOST_ROUNDS):
         i, j = cKDTree(points).query_pairs(h, output_type="ndarray").T
         way = points[i] - points[j]
         apart = np.maximum(np.linalg.norm(way, axis=1), 1e-9 * h)
-        density = towers[0] + sum(np.bincount(k, np.interp(apart, r, towers), len(points)) for k in (i, j))
+        density = towers[0] + _sums(i, j, np.interp(apart, r, towers), len(points))
         excess = np.maximum(density - 1.0, 0.0)
         if excess.max() < RELAXED:
             break
         gradient = (np.interp(apart, r, slopes) / apart)[:, None] * way
-        total = _sums(i, gradient, len(points)) - _sums(j, gradient, len(points))
-        squares = (gradient**2).sum(axis=1)
-        share = excess / ((total**2).sum(axis=1) + sum(np.bincount(k, squares, len(points)) for k in (i, j)) + 1e-30)
-        push = (share[i] + share[j])[:, None] * gradient
-        move = -(_sums(i, push, len(points)) - _sums(j, push, len(points)))
+        total, squares = _vector_sums(i, j, gradient, len(points)), (gradient**2).sum(axis=1)
+        share = excess / ((total**2).sum(axis=1) + _sums(i, j, squares, len(points)) + 1e-30)
+        move = -_vector_sums(i, j, (share[i] + share[j])[:, None] * gradient, len(points))
         length = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-30)
         points = points + move * np.minimum(1.0, STRIDE * spacing / length)
-        points = _off_the_edge(points, edge, EDGE * spacing)
+        points = _off_the_edge(points, edge, EDGES[k // MOST_ROUNDS] * spacing)
     return points
 
 
-def _sums(owner: NDArray[np.int64], values: Array, count: int) -> Array:
-    return np.stack([np.bincount(owner, values[:, k], count) for k in range(2)], axis=1)
+def _sums(i: NDArray[np.int64], j: NDArray[np.int64], values: Array, count: int) -> Array:
+    """(count,) sums over pairs (i, j), which count for both."""
+    return np.bincount(i, values, count) + np.bincount(j, values, count)
+
+
+def _vector_sums(i: NDArray[np.int64], j: NDArray[np.int64], values: Array, count: int) -> Array:
+    """(count, 2) sums over pairs of what is opposite for the two."""
+    return np.stack([np.bincount(i, v, count) - np.bincount(j, v, count) for v in values.T], axis=1)
 
 
 def _off_the_edge(points: Array, edge: Array, least: float) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from pliant.core.backend import SHARE_OF_MEMORY, available_memory
 from pliant.core.options import Options, param, positive
+from pliant.core.particles import BYTES_EACH
 from pliant.core.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT
 from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
 from pliant.geometry import METHODS, Empty, Shape, estimate_count
@@ -25,7 +26,6 @@ from pliant.solvers.pressure.dfsph import DFSPH
 if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
 
-BYTES_PER_PARTICLE = 1024  # neighbor lists included; measured by `pliant bench fluid`
 BYTES_PER_ELASTIC = 1024  # more for each elastic particle, its matrix apart
 BYTES_PER_STANDING = 256  # more for each particle that bears shear stress as sand does
 BYTES_PER_GRAIN = 80  # its state twice, and a copy for a frame
@@ -442,7 +442,7 @@ class Scene:
         for body in self.bodies:
             a, b, c = np.ptp(body.shape.bounds(), axis=0) / block + 1
             if body.material.has_particles:
-                each = BYTES_PER_PARTICLE + BYTES_PER_ELASTIC * body.material.elastic
+                each = BYTES_EACH + BYTES_PER_ELASTIC * body.material.elastic
                 each += BYTES_PER_STANDING * body.material.has_yield_stress
                 each += BYTES_PER_GRAIN * getattr(body.material, "grains", 0)
                 total += each * _count(body, spacing * self.spacing_of(body) / self.spacing)

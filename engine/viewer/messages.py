@@ -74,6 +74,7 @@ class Figures:
     density_error: float  # mean, relative
     max_speed: float  # [m/s]
     energy: float  # kinetic [J]
+    counts: dict[str, int] = dataclasses.field(default_factory=dict)  # points of each body, and of what others show
 
 
 @dataclasses.dataclass

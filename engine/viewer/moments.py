@@ -7,7 +7,7 @@ import numpy as np
 from pliant.core.data import Cloud, Snapshot
 from pliant.sim import fields
 from pliant.sim.simulation import Simulation
-from pliant.sim.snapshot import take
+from pliant.sim.snapshot import counts, take
 from pliant.skin.skins import SUFFIX
 from pliant.viewer.messages import Figures
 
@@ -46,5 +46,5 @@ def figures(sim: Simulation, lately: Sequence[tuple[float, float]]) -> Figures:
         rate=(lately[-1][1] - lately[0][1]) / took if lately else 0.0, seconds=dict(sim.seconds),
         iterations={name: result.iterations for name, result in sim.results.items()},
         density_error=errors["density"].mean, max_speed=float(np.sqrt(squares.max(initial=0.0))),
-        energy=float(0.5 * np.einsum("i,i->", m, squares)),
+        energy=float(0.5 * np.einsum("i,i->", m, squares)), counts=counts(sim),
     )  # fmt: skip

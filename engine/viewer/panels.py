@@ -78,7 +78,7 @@ class Panels:
                          middle: float) -> float:  # fmt: skip
         """Returns its height."""
         width = min(middle, WIDEST_STATISTICS) if middle >= LEAST_MIDDLE else ui.width - 2 * MARGIN
-        figures, counts = (moment.figures if moment else None), (opened.counts if opened else {})
+        figures, counts = (moment.figures if moment else None), self._counts(opened)
         state.plots = self._statistics.draw(ui, (ui.width - width) / 2, width, state.plots, figures, more.fps, counts,
                                             more.history)  # fmt: skip
         return ui.height_of(STATISTICS)
@@ -119,16 +119,27 @@ class Panels:
             bodies = [body.name for body in opened.render_scene.bodies if not body.grains]
             ui.heading("Bodies")
             for name in bodies:
-                self._draw_branch(ui, state, name, count(opened.counts.get(name, 0)), commands)
+                self._draw_branch(ui, state, name, count(self._counts(opened).get(name, 0)), commands)
             if opened.render_scene.walls:
                 ui.heading("Walls")
             for wall in opened.render_scene.walls:
                 self._draw_branch(ui, state, wall.name, "container" if wall.container else "obstacle", commands)
+            known = {SCENE, *bodies, *(wall.name for wall in opened.render_scene.walls)}
+            emitters = [owner for owner in self._knobs if owner not in known]
+            if emitters:
+                ui.heading("Emitters")
+            for name in emitters:
+                self._draw_fold(ui, state, name, name, "", commands)
             ui.heading("Scene")
             self._draw_fold(ui, state, SCENE, "Gravity and wind" if self._wind() else "Gravity", "", commands)
             ui.space()
             if ui.button("Original values", tip="Gives all parameters the values of the scene"):
                 commands.append(("defaults",))
+
+    def _counts(self, opened: Opened | None) -> dict[str, int]:
+        """How many points each body has by now."""
+        now = self._moment.figures.counts if self._moment else {}
+        return now or (opened.counts if opened else {})
 
     def _wind(self) -> bool:
         return any(knob.name.startswith("wind") for knob in self._knobs.get(SCENE, ()))

@@ -320,7 +320,7 @@ class WebView:
             self._panel.show_bar(bar if state.bar and drawn.maps else None, state)
             if time.monotonic() - self._counted >= NUMBERS or not self.moment.playing:
                 self._counted = time.monotonic()
-                self._panel.show_figures(self.moment.figures, opened.counts)
+                self._panel.show_figures(self.moment.figures, self.moment.figures.counts or opened.counts)
         self._reading = READING
         self._ask()
         if surfacer.error:
