@@ -1,9 +1,15 @@
 """Emitters, arrivals and drains: exact accounts, flow that is area times speed, and nothing that explodes."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import pliant as pl
+from pliant.core import backend
 from pliant.solvers.births.meter import Meter
 from pliant.viewer.knobs import change, knobs
 
@@ -340,6 +346,30 @@ def test_it_goes_on_exactly_from_the_middle_of_a_jet(tmp_path, assert_same_state
             one.run(0.03)
         assert_same_state(sim, other)
     assert balanced(sim)
+
+
+@pytest.mark.slow
+def test_a_gpu_gives_the_same(tmp_path):
+    """On Vulkan, be it a software driver: the same particles come and go, and forces agree to single precision."""
+    if not backend.is_supported("vulkan"):
+        pytest.skip("there is no Vulkan driver here")
+    program = f"""
+import json, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_births import everything
+sim = everything().build(backend=sys.argv[1], quiet=True)
+sim.run(0.2)
+stats = sim.stats
+print(json.dumps([stats.emitted, stats.drained, stats.kinetic_energy, *sim["tank"].force.tolist()]))
+"""
+    (tmp_path / "program.py").write_text(program)
+    found = []
+    for name in ("cpu", "vulkan"):
+        command = [sys.executable, tmp_path / "program.py", name]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    assert found[0][:2] == found[1][:2]
+    np.testing.assert_allclose(found[0][2:], found[1][2:], rtol=1e-3, atol=1e-2)
 
 
 def test_functions_have_to_be_given_again(tmp_path):

@@ -154,7 +154,7 @@ def read_rows(kind: str, rows: np.ndarray, array: ti.Ndarray) -> np.ndarray:
         return memory[rows]
     values: np.ndarray = np.empty((len(rows), *KINDS[kind].shape), KINDS[kind].dtype)
     if len(rows):
-        _READ[kind](len(rows), rows, array, values)
+        _READ[kind](len(rows), np.ascontiguousarray(rows, np.int32), array, values)
     return values
 
 
