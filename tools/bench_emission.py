@@ -67,7 +67,8 @@ def measure(case: Case) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         sim.save(Path(folder) / "state.npz")
         built = pl.load(Path(folder) / "state.npz")
-    grown_ms, built_ms = [], []
+    grown_ms: list[float] = []
+    built_ms: list[float] = []
     for _ in range(case.steps):
         for one, times in ((sim, grown_ms), (built, built_ms)):
             start = time.perf_counter()

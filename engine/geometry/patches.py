@@ -298,7 +298,7 @@ def relaxed(points: Array, layer: float, spacing: float, edge: Array) -> Array:
 
 def _sums(i: NDArray[np.int64], j: NDArray[np.int64], values: Array, count: int) -> Array:
     """(count,) sums over pairs (i, j), which count for both."""
-    return np.bincount(i, values, count) + np.bincount(j, values, count)
+    return (np.bincount(i, values, count) + np.bincount(j, values, count)).astype(float)
 
 
 def _vector_sums(i: NDArray[np.int64], j: NDArray[np.int64], values: Array, count: int) -> Array:
