@@ -241,6 +241,10 @@ class Wall:
         """Points of the wall as it was built, where they are now."""
         return (points - self.pivot) @ self.rotation.T + self.pivot + self.shift
 
+    def unplaced(self, points: np.ndarray) -> np.ndarray:
+        """Points as the wall sees them that is still where it was built: the inverse of `placed`."""
+        return (points - self.pivot - self.shift) @ self.rotation + self.pivot
+
     def pose(self) -> np.ndarray:
         """The (4, 4) matrix that takes points of the wall as it was built to where they are now."""
         matrix = np.eye(4)
@@ -329,6 +333,10 @@ class Walls(Store):
                 self._impulse[k] += self._partial.sum(axis=0, dtype=float)
         for wall, impulse in zip(self.walls, self._impulse, strict=True):
             wall.force, wall.torque = impulse[:3] / dt, impulse[3:] / dt
+
+    def find(self, name: str | None) -> Wall | None:
+        """The wall of this name, if there is one."""
+        return next((wall for wall in self.walls if wall.name == name), None)
 
     @property
     def speed(self) -> float:

@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 
 from pliant.core.options import REQUIRED, Options, param, positive
 from pliant.geometry.drawing import SEGMENTS
+from pliant.geometry.repair import area_vectors
 from pliant.geometry.shapes import Array, Shape, Vector
 
 FLAT = 1e-3  # by how much the normals of triangles in one plane may differ
@@ -167,8 +168,7 @@ class Face(Patch):
     def _triangles(self) -> Array:
         """(m, 3, 3) the triangles of that part."""
         vertices, faces = self.shape.triangles()
-        corners = vertices[faces]
-        areas = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        corners, areas = vertices[faces], area_vectors(vertices, faces)
         sizes = np.linalg.norm(areas, axis=1)
         corners, normals = corners[sizes > 0], areas[sizes > 0] / sizes[sizes > 0, None]
         first = int(np.argmin(_distances(np.asarray(self.at, dtype=float), corners)))

@@ -10,17 +10,14 @@ spacings needs it: what flows freely never sees a layer appear. To the pressure 
 solve has a solution even in a tank that is full. While something lies in its way, the flow waits.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import taichi as ti
-from scipy.spatial import cKDTree
 
 from pliant.boundary.walls import Wall
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
-from pliant.core.world import BodySamples, World, wall_distance
+from pliant.core.world import World
 from pliant.solvers.births.meter import Meter
 from pliant.solvers.births.options import Emitter
 from pliant.solvers.births.region import Region
@@ -99,10 +96,10 @@ def look(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: In
 
 
 class Nozzle:
-    """An emitter at work. `walls` are the walls of the scene as they were built."""
+    """An emitter at work."""
 
-    def __init__(self, emitter: Emitter, world: World, walls: Sequence[BodySamples]):
-        self.emitter, self.world, self._walls = emitter, world, walls
+    def __init__(self, emitter: Emitter, world: World):
+        self.emitter, self.world = emitter, world
         number = world.body_number(emitter.body)
         assert number is not None
         self.number, self.volume_each = number, world.bodies[number].volume_each
@@ -122,7 +119,7 @@ class Nozzle:
     @property
     def wall(self) -> Wall | None:
         """The wall that it moves with."""
-        return next((w for w in self.world.walls.walls if w.name == self.emitter.moves_with), None)
+        return self.world.walls.find(self.emitter.moves_with)
 
     def set_flow(self, t: float) -> None:
         """Takes the velocity at time t [s]; nothing else changes, whatever a user's function raises."""
@@ -206,16 +203,10 @@ class Nozzle:
 
     def _is_clear(self, x: np.ndarray, region: Region) -> bool:
         """Whether nothing is where a first layer is to be, and as far ahead as the nozzle reaches."""
-        gap, world, ahead = CLEAR * self.spacing, self.world, self.frame()[NORMAL] * self.layer
+        ahead = self.frame()[NORMAL] * self.layer
         way = np.concatenate([x + k / 2 * ahead for k in range(2 * LAYERS + 1)])
-        rows = region.rows_in_box(world.particles, way.min(axis=0) - gap, way.max(axis=0) + gap)
-        if len(rows) and (cKDTree(world.particles.read("x", rows)).query(way)[0] < gap).any():
-            return False
-        for wall, samples in zip(world.walls.walls, self._walls, strict=True):
-            local = (x - wall.pivot - wall.shift) @ wall.rotation + wall.pivot
-            if (wall_distance(samples, local) < WALL_CLEAR * self.spacing).any():
-                return False
-        return True
+        return (region.is_free_of_particles(way, CLEAR * self.spacing)
+                and region.is_free_of_walls(x, WALL_CLEAR * self.spacing))  # fmt: skip
 
     # --- state ------------------------------------------------------------------------------------------
 

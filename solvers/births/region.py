@@ -1,13 +1,15 @@
 """Which particles are in a region: a box on the device, and whatever shape on those few that are in its box."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import taichi as ti
+from scipy.spatial import cKDTree
 
 from pliant.core.backend import Ints, Vectors, vec3
 from pliant.core.particles import Particles
 from pliant.core.reduce import BLOCKS, block
+from pliant.core.world import BodySamples, World, wall_distance
 
 FAR = 1e30  # [m]: what single precision has for infinity here
 
@@ -36,9 +38,10 @@ def _list(n: ti.i32, box: Vectors, x: Vectors, first: Ints, found: Ints):
 
 
 class Region:
-    """Finds particles in boxes."""
+    """Finds particles in boxes, and tells where there is room. `walls` are those of the scene as they were built."""
 
-    def __init__(self) -> None:
+    def __init__(self, world: World, walls: Sequence[BodySamples]) -> None:
+        self.world, self._walls = world, walls
         self._box, self._count = ti.ndarray(vec3, 2), np.zeros(BLOCKS, np.int32)
 
     def rows_in_box(self, particles: Particles, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -64,6 +67,17 @@ class Region:
         if pose is not None:
             x = (x - pose[:3, 3]) @ pose[:3, :3]
         return rows[inside(x)]
+
+    def is_free_of_particles(self, x: np.ndarray, gap: float) -> bool:
+        """Whether no particle is nearer to points x (n, 3) [m] than `gap` [m]."""
+        p = self.world.particles
+        rows = self.rows_in_box(p, x.min(axis=0) - gap, x.max(axis=0) + gap)
+        return not len(rows) or not (cKDTree(p.read("x", rows)).query(x)[0] < gap).any()
+
+    def is_free_of_walls(self, x: np.ndarray, gap: float, moved: bool = False) -> bool:
+        """The same for walls, or for those alone that have moved."""
+        walls = [pair for pair in zip(self.world.walls.walls, self._walls, strict=True) if pair[0].moved or not moved]
+        return all((wall_distance(samples, wall.unplaced(x)) >= gap).all() for wall, samples in walls)
 
 
 def _box_around(bounds: np.ndarray, pose: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

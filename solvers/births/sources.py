@@ -5,13 +5,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import taichi as ti
-from scipy.spatial import cKDTree
 
 from pliant.core.backend import vec3
 from pliant.core.fields import Field
 from pliant.core.reduce import BLOCKS
 from pliant.core.store import Store
-from pliant.core.world import BodySamples, World, wall_distance
+from pliant.core.world import BodySamples, World
 from pliant.errors import PliantError
 from pliant.solvers.births import nozzle
 from pliant.solvers.births.meter import Meter
@@ -63,8 +62,8 @@ class Sources(Store):
         return cls(world, [body for body in bodies if body.material.is_wall])
 
     def __init__(self, world: World, walls: Sequence[BodySamples]):
-        self.world, self.walls, self.region = world, walls, Region()
-        self.nozzles = [Nozzle(s, world, walls) for s in world.sources if isinstance(s, Emitter)]
+        self.world, self.region = world, Region(world, walls)
+        self.nozzles = [Nozzle(s, world) for s in world.sources if isinstance(s, Emitter)]
         self.sinks = [Sink(s, world) for s in world.sources if isinstance(s, Drain)]
         self.waiting = [Waiting(s, self._number(s.name)) for s in world.sources if isinstance(s, Arrival)]
         self.notes: list[str] = []
@@ -87,7 +86,7 @@ class Sources(Store):
         """Particles in drains are gone, elastic bodies as a whole once their centre of mass is in one."""
         p = self.world.particles
         for sink in self.sinks:
-            shape, wall = sink.drain.shape, self.wall_of(sink.drain)
+            shape, wall = sink.drain.shape, self.world.walls.find(sink.drain.moves_with)
             pose = wall.pose() if wall is not None and wall.moved else None
             rows = self.region.rows_in(p, shape.bounds(), pose, shape.inside)
             if len(rows):
@@ -96,9 +95,6 @@ class Sources(Store):
                 sink.meter.add(t, len(rows), float(p.read("V", rows).sum(dtype=float)))
                 sink.taken += np.bincount(p.read("body", rows), minlength=len(sink.taken))
                 self.world.remove_particles(rows)
-
-    def wall_of(self, source: Any) -> Any:
-        return next((w for w in self.world.walls.walls if w.name == source.moves_with), None)
 
     def _whole(self, sink: Sink, rows: np.ndarray, pose: np.ndarray | None) -> np.ndarray:
         """Of these rows those of what flows, and all rows of the elastic bodies that have entered."""
@@ -130,17 +126,9 @@ class Sources(Store):
                                           "soon as there is room.")  # fmt: skip
 
     def _has_room(self, x: np.ndarray) -> bool:
-        d, p = self.world.spacing, self.world.particles
-        gap = BODY_GAP * d
-        rows = self.region.rows_in_box(p, x.min(axis=0) - gap, x.max(axis=0) + gap)
-        if len(rows) and (cKDTree(x).query(p.read("x", rows), distance_upper_bound=gap)[0] < gap).any():
-            return False
-        for wall, samples in zip(self.world.walls.walls, self.walls, strict=True):
-            if wall.moved:  # others have been seen to when the body was filled
-                local = (x - wall.pivot - wall.shift) @ wall.rotation + wall.pivot
-                if (wall_distance(samples, local) < WALL_GAP * d).any():
-                    return False
-        return True
+        """Whether a body may appear here; walls at rest have been seen to when it was filled."""
+        d = self.world.spacing
+        return self.region.is_free_of_particles(x, BODY_GAP * d) and self.region.is_free_of_walls(x, WALL_GAP * d, True)
 
     def emit(self, number: int, t: float) -> None:
         """A nozzle lets the layers out that are due."""

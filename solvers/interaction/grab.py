@@ -110,7 +110,7 @@ def take(world: World, settings: Any, elasticity: Elasticity | None, name: str, 
         raise PliantError(f"radius must be a positive number or None, got {radius!r}")
     number = world.body_number(name)
     if number is None:
-        wall = next((wall for wall in world.walls.walls if wall.name == name), None)
+        wall = world.walls.find(name)
         if wall is None:
             raise PliantError(f"{name} can be neither pulled, nor stirred, nor carried, and so not be grabbed")
         return Carry(world, settings, wall, point, let_go)
