@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import taichi as ti
 
-from pliant.boundary.walls import handed_on
-from pliant.core.backend import Reals, Vectors, sync
+from pliant.core.backend import Ints, Reals, Vectors, sync, upload
 from pliant.core.neighbors import INVERSE_LENGTH, LENGTH
 from pliant.core.world import World
 from pliant.solvers.pressure.base import PressureSolver
@@ -33,20 +33,20 @@ class WallSampling(Stage):
 
 
 @ti.kernel
-def _rub(n: ti.i32, dt: ti.f32, p: Reals, inverse_density: Reals, effective_inverse_density: Reals, friction: Reals,
-         gradient: Vectors, moving: Vectors, slide: Vectors, v: Vectors):  # fmt: skip
-    """Coulomb: walls slow tangential motion by at most friction times the impulse of their pressure."""
+def _rub(n: ti.i32, dt: ti.f32, rubs: Reals, material: Ints, p: Reals, inverse_density: Reals, friction: Reals, gradient: Vectors, moving: Vectors, slide: Vectors, v: Vectors):  # fmt: skip
+    """Coulomb: walls slow tangential motion by at most friction times the impulse of their pressure. Elastic bodies see
+    to it themselves (`elasticity.rubbing`)."""
     for i in range(n):
         push = gradient[i].norm()
-        if friction[i] * push > 0.0:
+        if friction[i] * push > 0.0 and rubs[material[i]] > 0.0:
             normal = gradient[i] / push
             sliding = v[i] - moving[i]
             sliding -= sliding.dot(normal) * normal
             speed = sliding.norm()
-            impulse = dt * effective_inverse_density[i] * p[i] * push * friction[i]
+            impulse = dt * inverse_density[i] * p[i] * push * friction[i]
             dv = -ti.min(impulse / ti.max(speed, 1e-12), 1.0) * sliding
             v[i] += dv
-            slide[i] += handed_on(inverse_density[i], effective_inverse_density[i]) * dv / dt
+            slide[i] += dv / dt
 
 
 @ti.kernel
@@ -65,15 +65,16 @@ class Advance(Stage):
     def __init__(self, world: World, pressure: PressureSolver):
         super().__init__(world, None)
         self.pressure = pressure
+        self._rubs = upload(np.array([not m.elastic for m in world.materials], float), ti.f32)
 
     def run(self, dt: float) -> None:
         world, p = self.world, self.world.particles
         if world.walls.rough and not self.pressure.solves_friction:
-            _rub(p.n, dt, p.p, p.inverse_density, self.pressure.inverse_density, p.wall_friction, p.wall_gradient,
-                 p.wall_velocity, p.wall_slide, p.v)  # fmt: skip
+            _rub(p.n, dt, self._rubs, p.material, p.p, p.inverse_density, p.wall_friction, p.wall_gradient, p.wall_velocity,
+                  p.wall_slide, p.v)  # fmt: skip
         world.walls.feel(dt)
         _advance(p.n, dt, world.neighbors.period, p.v, p.shift, p.x)
-        world.walls.advance(dt, self.pressure.inverse_density)
+        world.walls.advance(dt)
 
 
 class Step:

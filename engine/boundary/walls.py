@@ -118,16 +118,8 @@ def _sample_walls(n: ti.i32, x: Vectors, wall: ti.i32, flat: ti.template(), side
                 density[i] += others * beta
 
 
-@ti.func
-def handed_on(inverse_density: ti.f32, effective_inverse_density: ti.f32):
-    """How many times the impulse that changes the velocity of a particle is given in all: what moves along with it gets
-    the rest in the next step (see `elasticity.contact`)."""
-    return ti.select(effective_inverse_density > 0.0, inverse_density / ti.max(effective_inverse_density, 1e-30), 1.0)
-
-
 @ti.kernel
-def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Reals, effective: Reals,
-              flat: ti.template(), sides: ti.i32, pose: Vectors, frame: Vectors, cell: ti.f32, spacing: ti.f32,
+def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Reals, flat: ti.template(), sides: ti.i32, pose: Vectors, frame: Vectors, cell: ti.f32, spacing: ti.f32,
               beyond: ti.f32, directory: Directory, spline: Blocks, material: Ints, rubbing: Reals,
               load: RealTable):  # fmt: skip
     """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
@@ -148,7 +140,7 @@ def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Real
                         x[i] += (CLEARANCE * spacing - distance) * out
                         push, rub = stopped(v[i] - pose[VELOCITY] - pose[SPIN].cross(arm), out, rubbing[material[i]])
                         v[i] += push + rub
-                        given = m[i] * handed_on(inverse_density[i], effective[i]) * (push + rub)
+                        given = m[i] * (push + rub)
                         impulse -= given
                         turn -= arm.cross(given)
         for a in ti.static(range(3)):
@@ -202,7 +194,6 @@ class Wall:
     name: str
     map: VolumeMap | None
     planes: np.ndarray | None  # (k, 2, 3): a point and the outward normal of each half-space the wall consists of
-    friction: float | None  # None: as rough as what touches it
     no_slip: bool
     pivot: np.ndarray
     motion: Callable[[float], object] | None = None
@@ -270,8 +261,8 @@ class Walls(Store):
     state = ("shift", "rotation", "velocity", "spin", "force", "torque")  # of each wall, in checkpoints
 
     def __init__(self, particles: Particles, walls: list[Wall], spacing: float, table: np.ndarray,
-                 roughness: Sequence[float]):  # fmt: skip
-        """`roughness` is the Coulomb coefficient of each material on walls that have none of their own."""
+                 friction: np.ndarray):  # fmt: skip
+        """`friction` (walls, materials) are the Coulomb coefficients of each material on each wall."""
         self.particles, self.walls, self.spacing = particles, walls, spacing
         self.table = ti.ndarray(ti.f32, table.shape)
         self.table.from_numpy(table.astype(np.float32))
@@ -282,9 +273,8 @@ class Walls(Store):
         self._impulse = np.zeros((len(walls), 6))  # given to each wall in this step, and its moment [N s, N m s]
         self._partial = np.zeros((BLOCKS, 6), np.float32)
         self._felt: tuple = (None, None)
-        coefficients = [[r if wall.friction is None else wall.friction for r in roughness] for wall in walls]
-        self._rubbing = [upload(np.array(row), ti.f32) for row in coefficients]
-        self.rough = bool(np.any(coefficients))
+        self._rubbing = [upload(row, ti.f32) for row in friction]
+        self.rough = bool(friction.any())
 
     def upload_poses(self) -> None:
         """Tells the device where the walls are; those at rest are told once."""
@@ -319,16 +309,15 @@ class Walls(Store):
                   self._partial)  # fmt: skip
             self._impulse[k] = self._partial.sum(axis=0, dtype=float)
 
-    def advance(self, dt: float, effective: ti.Ndarray) -> None:
-        """Moves the walls, then puts back any particle that came closer than CLEARANCE. `effective` is the inverse
-        density of each particle together with what moves along with it."""
+    def advance(self, dt: float) -> None:
+        """Moves the walls, then puts back any particle that came closer than CLEARANCE."""
         p = self.particles
         for wall in self.walls:
             wall.advance(dt)
         self.upload_poses()
         for _ in range(KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1):
             for k, (arguments, rubbing) in enumerate(zip(self.arguments, self._rubbing, strict=True)):
-                _keep_out(p.n, p.x, p.v, p.m, p.inverse_density, effective, *arguments, p.material, rubbing,
+                _keep_out(p.n, p.x, p.v, p.m, p.inverse_density, *arguments, p.material, rubbing,
                           self._partial)  # fmt: skip
                 self._impulse[k] += self._partial.sum(axis=0, dtype=float)
         for wall, impulse in zip(self.walls, self._impulse, strict=True):

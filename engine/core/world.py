@@ -8,6 +8,7 @@ import numpy as np
 import taichi as ti
 
 from pliant.boundary.walls import Walls
+from pliant.core.frictions import Frictions
 from pliant.core.neighbors import Neighbors
 from pliant.core.particles import DRAINED, EMITTED, INITIAL, Particles
 from pliant.core.store import Store
@@ -21,12 +22,31 @@ class Coupling:
     move together really do. The pressure system K = divergence . constrain . gradient stays symmetric if `constrain`
     is, in the inner product weighted by mass.
 
-    A `diagonal` coupling scales the acceleration of each particle by itself: it keeps what it makes of inverse
-    densities in `particles.effective_inverse_density`, which the operator takes at no cost, and `constrain` is not
-    called.
+    `after_warm_start` says that a stage of its own answers all that acts before the solve, the pressures of the last
+    step among it.
     """
 
-    diagonal: bool = False
+    after_warm_start: bool = False
+
+    def prepare(self) -> bool:
+        """Hears that the system was made anew; returns whether it has a say in this step."""
+        return True
+
+    def warm_start(self, dt: float) -> None:
+        """Lets act on `particles.v` what it has found itself in the last step of dt [s]."""
+
+    def push(self, dt: float, step: float) -> None:
+        """Adds to `particles.a` what it finds itself beside the pressures, by one step along its residuals."""
+
+    def tally(self, step: float, least: float, sums: np.ndarray) -> None:
+        """Adds what `particles.a` has made of that to the sums of a sweep (`pressure.system`)."""
+
+    def unsettled(self, dt: float, tolerance: float) -> bool:
+        """Whether it needs another sweep, beside what the density error says."""
+        return False
+
+    def finish(self, dt: float) -> None:
+        """Hears that the velocities are found."""
 
     def constrain(self, a: ti.Ndarray) -> None:
         """Replaces accelerations (or displacements) of free particles by those of bound ones, in place."""
@@ -86,6 +106,7 @@ class World:
     time: float = 0.0  # [s]
     low: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))  # corners of the box that all particles
     high: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))  # were in at the last look [m]
+    frictions: Frictions = dataclasses.field(default_factory=lambda: Frictions({}, ()))  # of all pairs of bodies
     cache: dict[str, list] = dataclasses.field(default_factory=dict)  # takes long to make, outlasts changed parameters
     stores: dict[str, Store] = dataclasses.field(default_factory=dict)  # all, by name; particles and walls among them
     couplings: list[Coupling] = dataclasses.field(default_factory=list)

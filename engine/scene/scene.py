@@ -58,6 +58,8 @@ class Settings(Options):
     periodic: tuple = param((None, None, None), "period along each axis, None where there is none; the domain then "
                             "starts at 0", "m", kind="any")  # fmt: skip
     sources: tuple = param((), "by which particles come and go: `scene.emit` and `scene.drain` make them", kind="any")
+    frictions: tuple = param((), "Coulomb coefficients of pairs of bodies, (name, name, coefficient): `scene.friction` "
+                             "makes them", "1", kind="any")  # fmt: skip
 
     def problems(self) -> list[str]:
         found = [sentence.replace("Settings", "Scene") for sentence in super().problems()]

@@ -7,6 +7,7 @@ import numpy as np
 from pliant.boundary.volume_map import wall_profile
 from pliant.boundary.walls import FIELDS as WALL_FIELDS
 from pliant.boundary.walls import Wall, Walls
+from pliant.core.frictions import Frictions
 from pliant.core.neighbors import Neighbors
 from pliant.core.particles import Particles
 from pliant.core.smoothing import smoothing
@@ -28,10 +29,12 @@ def make_world(scene: Scene, samples: Sequence[BodySamples], walls: list[Wall], 
     groups = [BodyGroup(s.name, s.shape, k, s.spacing, s.volume_each, s.colors) for k, s in enumerate(own)]
     fields = [*WALL_FIELDS, *settings.pressure.fields(materials), *(f for kind in kinds for f in kind.fields)]
     particles = Particles([group.name for group in groups], fields, sum(len(s.x) for s in own))
+    frictions = Frictions({body.name: body.material for body in scene.bodies}, settings.frictions)
+    on_walls = np.array([[frictions.between(wall.name, s.name) for s in own] for wall in walls])
     world = World(
         particles, Neighbors(particles, w, scene.spacing, tuple(settings.periodic)),
-        Walls(particles, walls, scene.spacing, wall_profile(w), [m.roughness for m in materials]),
-        scene.spacing, np.asarray(settings.gravity, dtype=float), materials, groups, cache=cache,
+        Walls(particles, walls, scene.spacing, wall_profile(w), on_walls),
+        scene.spacing, np.asarray(settings.gravity, dtype=float), materials, groups, frictions=frictions, cache=cache,
         sources=tuple(settings.sources), fillers=kinds,
     )  # fmt: skip
     for kind in Store.kinds:

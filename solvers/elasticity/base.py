@@ -8,8 +8,9 @@ import numpy as np
 from pliant.core.fields import Field
 from pliant.core.options import Options, positive
 from pliant.core.world import World
+from pliant.solvers.elasticity import rubbing
 from pliant.solvers.elasticity.body import ElasticBodies, Law, settle
-from pliant.solvers.elasticity.contact import ElasticSurface, RestPairs, SurfaceImpulse
+from pliant.solvers.elasticity.contact import ElasticContact, RestPairs
 from pliant.solvers.elasticity.momentum import Momenta
 from pliant.solvers.elasticity.rest import Rest, rest_pose
 from pliant.solvers.stage import Stage
@@ -56,6 +57,7 @@ class Elasticity(Stage):
         Field("v_elastic", "vector", "m/s", "velocity that elasticity left an elastic particle with", carried=True),
         Field("effective_inverse_density", "real", "m^3/kg", "of a particle together with what moves along with it",
               carried=True),
+        *rubbing.FIELDS,
         Field("rest_density", "real", "1", "density ratio by its own body at rest", carried=True),
         Field("edge", "real", "1", "what its density ratio lacks to that of a plane surface", carried=True),
     )  # fmt: skip
@@ -75,7 +77,7 @@ class Elasticity(Stage):
     def __init__(self, world: World, settings: Any):
         super().__init__(world, settings)
         self.settings, self.dt = settings.elasticity, settings.elasticity.step(settings)
-        world.couplings.append(ElasticSurface(world))
+        world.couplings.append(ElasticContact(world, self))
         self._take_bodies()
 
     def _present(self) -> list[int]:
@@ -97,7 +99,7 @@ class Elasticity(Stage):
             self._take_bodies()
 
     def parts(self) -> list[Stage]:
-        return [SurfaceImpulse(self.world, self), RestPairs(self.world), self]
+        return [RestPairs(self.world), self]
 
     def _rest_poses(self, rows: list[np.ndarray]) -> list[Rest]:
         """Rest poses, and the density ratios that belong to them. Of bodies that are one shape in several places only
@@ -157,12 +159,6 @@ class Elasticity(Stage):
                 self.notes.append(f"{name}: of zero_energy={alpha:g} only {share * alpha:.2g} is stable in explicit "
                                   f"steps of {self.dt:g} s, and taken.")  # fmt: skip
 
-    def renew(self) -> None:
-        """Takes over what follows from a change of stiffness or of fixed particles, once a step needs it."""
-        if self._changed:
-            self.find_effective_densities()
-            self._changed = False
-
     def find_effective_densities(self) -> None:
         """Finds `particles.effective_inverse_density`."""
         self.world.particles.effective_inverse_density.copy_from(self.world.particles.inverse_density)
@@ -185,15 +181,20 @@ class Elasticity(Stage):
         starts = self.bodies.starts
         spans = [(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True) if self.free[a:b].all()]
         spans *= not self.world.neighbors.wraps  # what reaches across a period has no one centre to turn about
-        self._momenta = Momenta(spans)
+        self.momenta = Momenta(spans)
 
     def run(self, dt: float) -> None:
         if not self.solids:
             return
         p, bodies, share = self.world.particles, self.bodies, dt / self.dt
+        if self._changed:
+            self.find_effective_densities()
+            self._changed = False
         bodies.predict_positions(self.dt, share)
+        self.momenta.look(p, bodies.place, bodies.mass)
         self.solve()
-        self._momenta.keep(p, bodies.place, bodies.dv_external, bodies.dv)
+        self.momenta.measure(bodies.dv_external)
+        self.momenta.keep(bodies.dv)
         settle(bodies.n, share, bodies.place, p.inverse_density, bodies.dv, p.v_elastic, p.v)
 
     def yielding(self, slots: np.ndarray) -> float:
@@ -210,6 +211,14 @@ class Elasticity(Stage):
         bodies.correction.fill(0.0)
         self.find_response()
         return float(along @ bodies.correction.to_numpy()[slots].sum(axis=1)) / np.sqrt(3.0)
+
+    def answer(self) -> None:
+        """Turns the impulses in `bodies.force` into the changes of velocity that they make in a step, in
+        `bodies.correction`: as a rigid body answers what of them moves it as a whole, and elastically the rest."""
+        self.momenta.part(self.bodies.force)
+        self.bodies.correction.fill(0.0)
+        self.find_response()
+        self.momenta.keep(self.bodies.correction)
 
     def take_velocities(self, rows: np.ndarray) -> None:
         """Takes the velocities of these particles as they are, after they were given from outside."""

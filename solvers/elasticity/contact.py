@@ -1,16 +1,24 @@
 """What pressure sees of elastic bodies: their surfaces, as heavy as what lies behind, and no pairs of their own."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
 from pliant.core.neighbors import difference
+from pliant.core.reduce import BLOCKS, block
 from pliant.core.world import Coupling, World
+from pliant.solvers.elasticity import rubbing
+from pliant.solvers.elasticity.rubbing import Rubbing
+from pliant.solvers.pressure import system
 from pliant.solvers.stage import Stage, material_table
 
 TOUCH = 0.05  # density ratio by walls and other solids from which on they count as touching
 CROWDED = 1.2  # a density ratio above this is no contact but an overlap, and undone bit by bit
+SHARE = 0.02  # of the motion in a step that contacts may be left wrong by
+CALM = 5e-3  # in sqrt(g d): below this speed nothing moves that one could see
+NOISE = 1e-6  # what single precision leaves
 OWN = 2.0  # in supports: particles of one body nearer than this at rest never press on each other
 
 
@@ -38,54 +46,97 @@ def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, coun
 
 
 @ti.kernel
-def _hand_on(n: ti.i32, slot: Ints, inverse_density: Reals, effective_inverse_density: Reals, v_elastic: Vectors,
-             v: Vectors):  # fmt: skip
-    for i in range(n):
-        if slot[i] >= 0 and 0.0 < effective_inverse_density[i] < inverse_density[i]:
-            v[i] = v_elastic[i] + (v[i] - v_elastic[i]) * (inverse_density[i] / effective_inverse_density[i])
+def _touched(n: ti.i32, slot: Ints, D: Reals, partial: Reals):
+    """How many elastic particles of each block have something to push against."""
+    ti.loop_config(block_dim=1)
+    for s in range(BLOCKS):
+        lo, hi = block(s, n)
+        total = 0.0
+        for i in range(lo, hi):
+            total += ti.select(slot[i] >= 0 and D[i] > 0.0, 1.0, 0.0)
+        partial[s] = total
 
 
 @ti.kernel
-def _scale(n: ti.i32, inverse_density: Reals, effective_inverse_density: Reals, a: Vectors):
-    for i in range(n):
-        if inverse_density[i] > 0.0:
-            a[i] *= effective_inverse_density[i] / inverse_density[i]
+def _take(n: ti.i32, place: Ints, m: Reals, inverse_density: Reals, a: Vectors, force: Vectors):
+    for e in range(n):
+        force[e] = ti.select(inverse_density[place[e]] > 0.0, m[e] * a[place[e]], vec3(0.0))
 
 
-class ElasticSurface(Coupling):
-    """A particle of the surface moves as one with what lies behind it: pressure takes it for as heavy as that."""
+@ti.kernel
+def _give(n: ti.i32, place: Ints, inverse_density: Reals, moved: Vectors, a: Vectors):
+    for e in range(n):
+        i = place[e]
+        a[i] = ti.select(inverse_density[i] > 0.0, moved[e], vec3(0.0))
 
-    diagonal = True
 
-    def __init__(self, world: World):
-        self.world = world
+@ti.kernel
+def _accept(n: ti.i32, place: Ints, v: Vectors, v_elastic: Vectors):
+    for e in range(n):
+        v_elastic[place[e]] = v[place[e]]
+
+
+class Answering(Protocol):
+    """What knows how elastic bodies answer impulses."""
+
+    solids: list[int]
+    bodies: Any
+
+    def answer(self) -> None: ...
+
+
+class ElasticContact(Coupling):
+    """An elastic body answers pressures as a whole, within the step, as elasticity answers all else that acts on it."""
+
+    after_warm_start = True
+
+    def __init__(self, world: World, elasticity: Answering):
+        self.world, self.elasticity = world, elasticity
+        self._partial = np.zeros(BLOCKS, np.float32)
+        self.rubbing = Rubbing(world)
+
+    def prepare(self) -> bool:
+        if not self.elasticity.solids:
+            return False
+        p = self.world.particles
+        _touched(p.n, p.slot, p.D, self._partial)
+        touching = bool(self._partial.any())
+        if touching and self.rubbing.acts:
+            self.rubbing.prepare()
+        return touching
+
+    def warm_start(self, dt: float) -> None:
+        if self.rubbing.acts:
+            self.rubbing.warm_start(dt)
+
+    def push(self, dt: float, step: float) -> None:
+        if self.rubbing.acts:
+            self.rubbing.push(dt, step)
+
+    def tally(self, step: float, least: float, sums: np.ndarray) -> None:
+        self.rubbing.tally(step, least)
+        sums[system.LENGTH] += self.rubbing.sums[rubbing.LENGTH]
+        sums[system.CURVATURE] += self.rubbing.sums[rubbing.CURVATURE]
+
+    def unsettled(self, dt: float, tolerance: float) -> bool:
+        """Whether contacts still slip or close by more than a share of their motion, or of what one could see."""
+        found, d = self.rubbing.sums, self.world.spacing
+        members = max(found[rubbing.MEMBERS], 1.0)
+        calm = CALM * float(np.sqrt(np.linalg.norm(self.world.gravity) * d))
+        goal = min(max(SHARE * max(found[rubbing.SPEED] / members, calm) * dt / d, NOISE), tolerance)
+        return bool(found[rubbing.ERROR] / members > goal)
 
     def constrain(self, a: ti.Ndarray) -> None:
-        p = self.world.particles
-        _scale(p.n, p.inverse_density, p.effective_inverse_density, a)
+        p, bodies = self.world.particles, self.elasticity.bodies
+        _take(bodies.n, bodies.place, bodies.mass, p.inverse_density, a, bodies.force)
+        self.elasticity.answer()
+        _give(bodies.n, bodies.place, p.inverse_density, bodies.correction, a)
 
-
-class Renewing(Protocol):
-    """What has to be made anew now and then."""
-
-    def renew(self) -> None: ...
-
-
-class SurfaceImpulse(Stage):
-    """Changes velocities: pressure has moved the surface of a body as one with what lies behind; now the surface gets
-    the whole impulse, and elasticity hands it on. Then the effective inverse densities of surfaces are taken over, if
-    stiffness or fixed particles have changed."""
-
-    name, place, rank = "surface impulse", "contact", 0
-
-    def __init__(self, world: World, elasticity: Renewing):
-        super().__init__(world, None)
-        self.elasticity = elasticity
-
-    def run(self, dt: float) -> None:
-        p = self.world.particles
-        _hand_on(p.n, p.slot, p.inverse_density, p.effective_inverse_density, p.v_elastic, p.v)
-        self.elasticity.renew()
+    def finish(self, dt: float) -> None:
+        if self.rubbing.acts:
+            self.rubbing.finish(dt)
+        p, bodies = self.world.particles, self.elasticity.bodies
+        _accept(bodies.n, bodies.place, p.v, p.v_elastic)
 
 
 class RestPairs(Stage):

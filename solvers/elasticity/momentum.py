@@ -1,4 +1,13 @@
-"""The momenta of free elastic bodies: internal forces change neither momentum nor angular momentum."""
+"""The momenta of free elastic bodies: internal forces change neither momentum nor angular momentum.
+
+A step of elasticity holds rotations fast, and its matrix takes a rotation for a strain. So what moves a body as a whole
+is taken out of impulses before they are solved for, and answered as a rigid body would:
+
+    H' = P H P^T + N N^T,        P = 1 - N N^T M,
+
+H being the answer of the matrix, and N the six rigid motions of the body, N^T M N = 1. H' is symmetric where H is,
+exact for rigid motions, and changes momenta by what the impulses have of them, whatever the precision of a solve.
+"""
 
 import numpy as np
 import taichi as ti
@@ -7,99 +16,14 @@ from pliant.core.backend import ROUNDS, Ints, IntTable, Reals, RealTable, Vector
 from pliant.core.particles import Particles
 
 PIECES = 32  # a body's sums are added up in so many pieces, whatever the number of threads
-SUMS = 16  # of a piece: m, m x (3), m v (3), m x cross v (3), inertia (6)
-
-
-@ti.kernel
-def _keep(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, dv_external: Vectors, piece: RealTable,
-          motion: RealTable, dv: Vectors):  # fmt: skip
-    """Takes out of the velocity changes of each free body what changes its momentum or angular momentum by other than
-    what acts from outside: elastic forces are internal, whatever the rotations that a step holds fast and the precision
-    of a solve make of it."""
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            sum_mass(round // ROUNDS, extent, place, m, x, piece)
-    for b in range(bodies):
-        for k in range(4):
-            motion[b, k] = added_up(b, k, piece)
-        origin = x[place[extent[b, 0]]]
-        for a in ti.static(range(3)):
-            motion[b, 1 + a] = origin[a] + motion[b, 1 + a] / ti.max(motion[b, 0], 1e-30)
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            sum_momenta(round // ROUNDS, extent, place, m, x, dv_external, dv, motion, piece)
-    for b in range(bodies):
-        find_motion(b, piece, motion)
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            s = round // ROUNDS
-            b = s // PIECES
-            lo, hi = piece_of(s, extent)
-            push, spin = triple(motion, b, 4), triple(motion, b, 7)
-            for e in range(lo, hi):
-                dv[e] -= push + spin.cross(x[place[e]] - triple(motion, b, 1))
+SUMS = 10  # of a piece: m and m x (3), minus m x x^T (6), or momentum and angular momentum (6)
+MASS, CENTRE, TURNING, COLUMNS = 0, 1, 4, 13  # of a body: mass, centre (3), inverse inertia (9)
+PUSH, SPIN, MOTION = 0, 3, 6  # of a rigid motion: velocity of the centre (3), angular velocity (3)
 
 
 @ti.func
 def triple(table: ti.template(), row: ti.i32, k: ti.template()):
     return vec3(table[row, k], table[row, k + 1], table[row, k + 2])
-
-
-@ti.func
-def sum_mass(s: ti.i32, extent: ti.template(), place: ti.template(), m: ti.template(), x: ti.template(),
-             piece: ti.template()):  # fmt: skip
-    """Mass and centre of one piece of a body."""
-    lo, hi = piece_of(s, extent)
-    mass, centre = 0.0, vec3(0.0)
-    origin = x[place[extent[s // PIECES, 0]]]
-    for e in range(lo, hi):
-        i = place[e]
-        mass += m[i]
-        centre += m[i] * (x[i] - origin)
-    piece[s, 0] = mass
-    for a in ti.static(range(3)):
-        piece[s, 1 + a] = centre[a]
-
-
-@ti.func
-def sum_momenta(s: ti.i32, extent: ti.template(), place: ti.template(), m: ti.template(), x: ti.template(),
-                dv_external: ti.template(), dv: ti.template(), motion: ti.template(),
-                piece: ti.template()):  # fmt: skip
-    """What a piece of a body gains in momentum and angular momentum by itself, and minus sum m r r^T."""
-    lo, hi = piece_of(s, extent)
-    centre = triple(motion, s // PIECES, 1)
-    push, turn, inertia = vec3(0.0), vec3(0.0), mat3(0.0)
-    for e in range(lo, hi):
-        i = place[e]
-        arm = x[i] - centre
-        push += m[i] * (dv[e] - dv_external[e])
-        turn += m[i] * arm.cross(dv[e] - dv_external[e])
-        inertia -= m[i] * arm.outer_product(arm)
-    for a in ti.static(range(3)):
-        piece[s, 4 + a], piece[s, 7 + a] = push[a], turn[a]
-        piece[s, 10 + a], piece[s, 13 + a] = inertia[a, a], inertia[a, (a + 1) % 3]
-
-
-@ti.func
-def find_motion(b: ti.i32, piece: ti.template(), motion: ti.template()):
-    """The rigid motion that has these momenta: velocity of the centre, and angular velocity."""
-    push, turn, J = vec3(0.0), vec3(0.0), mat3(0.0)
-    for a in ti.static(range(3)):
-        push[a], turn[a] = added_up(b, 4 + a, piece), added_up(b, 7 + a, piece)
-        J[a, a] = added_up(b, 10 + a, piece)
-        J[a, (a + 1) % 3] = added_up(b, 13 + a, piece)
-        J[(a + 1) % 3, a] = J[a, (a + 1) % 3]
-    size = -J.trace()
-    for a in ti.static(range(3)):
-        J[a, a] += size * (1.0 + 1e-6)  # a thread has no inertia about itself
-    spin = vec3(0.0)
-    if size > 0.0:
-        spin = (J / size).inverse() @ turn / size
-    for a in ti.static(range(3)):
-        motion[b, 4 + a], motion[b, 7 + a] = push[a] / ti.max(motion[b, 0], 1e-30), spin[a]
 
 
 @ti.func
@@ -119,16 +43,169 @@ def added_up(b: ti.i32, k: ti.i32, piece: ti.template()):
     return total
 
 
+@ti.kernel
+def _look(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, piece: RealTable,
+          body: RealTable):  # fmt: skip
+    """Masses, centres and inverse inertias."""
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            s = round // ROUNDS
+            lo, hi = piece_of(s, extent)
+            mass, first = 0.0, vec3(0.0)
+            origin = x[place[extent[s // PIECES, 0]]]
+            for e in range(lo, hi):
+                mass += m[e]
+                first += m[e] * (x[place[e]] - origin)
+            piece[s, 0] = mass
+            for a in ti.static(range(3)):
+                piece[s, 1 + a] = first[a]
+    for b in range(bodies):
+        mass, origin = added_up(b, 0, piece), x[place[extent[b, 0]]]
+        body[b, MASS] = mass
+        for a in ti.static(range(3)):
+            body[b, CENTRE + a] = origin[a] + added_up(b, 1 + a, piece) / ti.max(mass, 1e-30)
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            s = round // ROUNDS
+            lo, hi = piece_of(s, extent)
+            centre, second = triple(body, s // PIECES, CENTRE), mat3(0.0)
+            for e in range(lo, hi):
+                arm = x[place[e]] - centre
+                second -= m[e] * arm.outer_product(arm)
+            for a in ti.static(range(3)):
+                piece[s, 4 + a], piece[s, 7 + a] = second[a, a], second[a, (a + 1) % 3]
+    for b in range(bodies):
+        J = mat3(0.0)
+        for a in ti.static(range(3)):
+            J[a, a] = added_up(b, 4 + a, piece)
+            J[a, (a + 1) % 3] = added_up(b, 7 + a, piece)
+            J[(a + 1) % 3, a] = J[a, (a + 1) % 3]
+        size = -J.trace()
+        for a in ti.static(range(3)):
+            J[a, a] += size * (1.0 + 1e-6)  # a thread has no inertia about itself
+        inverse = mat3(0.0)
+        if size > 0.0:
+            inverse = (J / size).inverse() / size
+        for a, c in ti.static(ti.ndrange(3, 3)):
+            body[b, TURNING + 3 * a + c] = inverse[a, c]
+
+
+@ti.func
+def _sum(s: ti.i32, by_mass: ti.template(), extent: ti.template(), place: ti.template(), m: ti.template(),
+         x: ti.template(), body: ti.template(), u: ti.template(), piece: ti.template()):  # fmt: skip
+    """Momentum and angular momentum of one piece: of velocities u, or of impulses u."""
+    lo, hi = piece_of(s, extent)
+    centre, push, turn = triple(body, s // PIECES, CENTRE), vec3(0.0), vec3(0.0)
+    for e in range(lo, hi):
+        given = u[e]
+        if ti.static(by_mass):
+            given *= m[e]
+        push += given
+        turn += (x[place[e]] - centre).cross(given)
+    for a in ti.static(range(3)):
+        piece[s, a], piece[s, 3 + a] = push[a], turn[a]
+
+
+@ti.func
+def _motion_of(b: ti.i32, piece: ti.template(), body: ti.template()):
+    """Velocity and angular velocity of the rigid motion that has these momenta."""
+    push, turn, inverse = vec3(0.0), vec3(0.0), mat3(0.0)
+    for a in ti.static(range(3)):
+        push[a], turn[a] = added_up(b, a, piece), added_up(b, 3 + a, piece)
+    for a, c in ti.static(ti.ndrange(3, 3)):
+        inverse[a, c] = body[b, TURNING + 3 * a + c]
+    return push / ti.max(body[b, MASS], 1e-30), inverse @ turn
+
+
+@ti.kernel
+def _part(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, impulse: Vectors,
+          piece: RealTable, motion: RealTable):  # fmt: skip
+    """Takes out of impulses what moves bodies as a whole, which becomes their motion."""
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            _sum(round // ROUNDS, False, extent, place, m, x, body, impulse, piece)
+    for b in range(bodies):
+        push, spin = _motion_of(b, piece, body)
+        for a in ti.static(range(3)):
+            motion[b, PUSH + a], motion[b, SPIN + a] = push[a], spin[a]
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            s = round // ROUNDS
+            b = s // PIECES
+            lo, hi = piece_of(s, extent)
+            push, spin, centre = triple(motion, b, PUSH), triple(motion, b, SPIN), triple(body, b, CENTRE)
+            for e in range(lo, hi):
+                impulse[e] -= m[e] * (push + spin.cross(x[place[e]] - centre))
+
+
+@ti.kernel
+def _keep(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, dv: Vectors,
+          piece: RealTable, motion: RealTable):  # fmt: skip
+    """Puts the motion of bodies as a whole in place of what velocity changes have of it."""
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            _sum(round // ROUNDS, True, extent, place, m, x, body, dv, piece)
+    for b in range(bodies):
+        push, spin = _motion_of(b, piece, body)
+        for a in ti.static(range(3)):
+            motion[b, PUSH + a] -= push[a]
+            motion[b, SPIN + a] -= spin[a]
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            s = round // ROUNDS
+            b = s // PIECES
+            lo, hi = piece_of(s, extent)
+            push, spin, centre = triple(motion, b, PUSH), triple(motion, b, SPIN), triple(body, b, CENTRE)
+            for e in range(lo, hi):
+                dv[e] += push + spin.cross(x[place[e]] - centre)
+
+
+@ti.kernel
+def _measure(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, u: Vectors,
+             piece: RealTable, motion: RealTable):  # fmt: skip
+    """The motion of bodies as a whole that velocities u have."""
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            _sum(round // ROUNDS, True, extent, place, m, x, body, u, piece)
+    for b in range(bodies):
+        push, spin = _motion_of(b, piece, body)
+        for a in ti.static(range(3)):
+            motion[b, PUSH + a], motion[b, SPIN + a] = push[a], spin[a]
+
+
 class Momenta:
     """Of those bodies that nothing holds: `spans` are the first and one-past-last slots of each."""
 
     def __init__(self, spans: list[tuple[int, int]]):
         self.bodies, rows = len(spans), max(len(spans), 1)
         self.extent = upload(np.array(spans or [(0, 0)], np.int32), ti.i32)
-        self.piece, self.motion = ti.ndarray(ti.f32, (rows * PIECES, SUMS)), ti.ndarray(ti.f32, (rows, SUMS))
+        self.piece = ti.ndarray(ti.f32, (rows * PIECES, SUMS))
+        self.body, self.motion = ti.ndarray(ti.f32, (rows, COLUMNS)), ti.ndarray(ti.f32, (rows, MOTION))
 
-    def keep(self, particles: Particles, place: ti.Ndarray, dv_external: ti.Ndarray, dv: ti.Ndarray) -> None:
-        """Takes out of the changes of velocity `dv` what changes momenta by other than `dv_external` does."""
+    def look(self, particles: Particles, place: ti.Ndarray, m: ti.Ndarray) -> None:
+        """Takes over where the bodies are."""
         if self.bodies:
-            p = particles
-            _keep(self.bodies, self.extent, place, p.m, p.x, dv_external, self.piece, self.motion, dv)
+            self._where = (self.bodies, self.extent, place, m, particles.x)
+            _look(*self._where, self.piece, self.body)
+
+    def part(self, impulse: ti.Ndarray) -> None:
+        """Takes out of impulses [N s] what moves bodies as a whole, and keeps that as their `motion`."""
+        if self.bodies:
+            _part(*self._where, self.body, impulse, self.piece, self.motion)
+
+    def measure(self, u: ti.Ndarray) -> None:
+        """Keeps the motion that velocities u have as the `motion` of bodies."""
+        if self.bodies:
+            _measure(*self._where, self.body, u, self.piece, self.motion)
+
+    def keep(self, dv: ti.Ndarray) -> None:
+        """Changes of velocity get that `motion` of bodies as a whole, in place of what they have of it."""
+        if self.bodies:
+            _keep(*self._where, self.body, dv, self.piece, self.motion)

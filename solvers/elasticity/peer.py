@@ -46,6 +46,7 @@ class PeerSolver(Elasticity):
         bodies = self.bodies
         bodies.find_forces(self.dt)
         add_impulse(bodies.n, bodies.mass, bodies.dv_external, bodies.dv, bodies.force)
+        self.momenta.part(bodies.force)
         bodies.correction.copy_from(bodies.dv_external)
         iterations = self.find_response()
         bodies.accept(self.dt)

@@ -232,6 +232,7 @@ class SplitSolver(Elasticity):
         for _ in range(self.settings.iterations):
             bodies.find_forces(self.dt, volume=self.volume == "bounded")
             add_impulse(bodies.n, bodies.mass, bodies.dv_external, bodies.dv, bodies.force)
+            self.momenta.part(bodies.force)
             self.find_response()
             bodies.accept(self.dt)
 

@@ -74,7 +74,7 @@ TINY = 1e-30
 SLIP = system.SUMS  # beyond the sums of the pressure system: the strain that friction has not stopped yet
 SPEED = SLIP + 1  # and the speeds
 SUMS = SPEED + 1
-SLOPE, COHESION, FRICTIONAL = range(3)  # columns of the table of materials
+SLOPE, COHESION, FRICTIONAL, ELASTIC = range(4)  # columns of the table of materials
 
 # What a sweep reads and writes, beside the arrays that change places when particles are sorted.
 Scratch: TypeAlias = ti.types.argpack(
@@ -201,7 +201,7 @@ def update(i: ti.i32, material: ti.template(), law: ti.template(), dt: ti.f32, s
     c.stress_change[i] = diagonal(c.change[i]) - (s - stress[i])
     stress[i] = s
     r, away = vec3(0.0), c.wall_normal[i]
-    if inverse_density > 0.0 and away.dot(away) > 0.0:
+    if inverse_density > 0.0 and away.dot(away) > 0.0 and law[material[i], ELASTIC] == 0.0:
         room = ti.max(c.wall_distance[i] - c.contact, 0.0)
         r = wall_traction[i] + step / inverse_density * (dt * (v - c.wall_velocity[i]) + room * away)
         press = ti.max(-r.dot(away), 0.0)
@@ -325,7 +325,7 @@ class Friction:
 
     def __init__(self, world: World):
         self.world = world
-        columns = ("yield_slope", "cohesion", "frictional")
+        columns = ("yield_slope", "cohesion", "frictional", "elastic")
         self.law = upload(np.array([[float(getattr(m, k, 0.0)) for k in columns] for m in world.materials]), ti.f32)
         self.mixed = not all(material.frictional for material in world.materials)
         self.own = self._own_weight()
@@ -370,17 +370,17 @@ class Friction:
         p = self.world.particles
         _predict(p.n, *self._pairs, self.own, p.V, dt, p.v, p.q, p.mean_pressure, p.strain, p.stress, p.wall_traction)
 
-    def sweep(self, dt: float, step: float, inverse_density: ti.Ndarray, least: float, partial: ti.Ndarray,
-              sums: np.ndarray, constrain: Callable[[], None] | None = None) -> None:  # fmt: skip
-        """One sweep; `constrain` is what couplings make of `particles.a`, if there are any."""
+    def sweep(self, dt: float, step: float, least: float, partial: ti.Ndarray, sums: np.ndarray,
+              push: Callable[[], None] | None = None) -> None:  # fmt: skip
+        """One sweep; `push` is what couplings make of `particles.a`, if there are any."""
         p, scratch = self.world.particles, self.scratch(least)
-        if constrain is None:
-            _sweep(p.n, *self._pairs, dt, step, p.V, inverse_density, p.v, p.stress, p.wall_traction, scratch, partial,
-                   sums)  # fmt: skip
+        if push is None:
+            _sweep(p.n, *self._pairs, dt, step, p.V, p.inverse_density, p.v, p.stress, p.wall_traction, scratch,
+                   partial, sums)  # fmt: skip
             return
-        _push(p.n, *self._pairs, dt, step, inverse_density, p.v, p.stress, p.wall_traction, scratch)
-        constrain()
-        _follow(p.n, *self._pairs, dt, step, p.V, inverse_density, p.v, scratch, partial, sums)
+        _push(p.n, *self._pairs, dt, step, p.inverse_density, p.v, p.stress, p.wall_traction, scratch)
+        push()
+        _follow(p.n, *self._pairs, dt, step, p.V, p.inverse_density, p.v, scratch, partial, sums)
 
     def finish(self, dt: float) -> None:
         p = self.world.particles

@@ -182,7 +182,8 @@ class Grains(ArrayStore):
         self._sides = [wall_arguments(wall, m, spacing if m else world.spacing, pose) for wall, m, pose in
                        zip(world.walls.walls, maps, world.walls.poses, strict=True)]  # fmt: skip
         self._radius = upload(np.array([group.radius for group in self.groups]), ti.f32)
-        rubbing = [[g.roughness if w.friction is None else w.friction for g in self.groups] for w in world.walls.walls]
+        between = world.frictions.between
+        rubbing = [[between(w.name, g.name) for g in self.groups] for w in world.walls.walls]
         self._friction = [upload(np.array(row), ti.f32) for row in rubbing]
         crowd = np.zeros(len(world.bodies))
         self.field = GrainField(world, upload(crowd, ti.f32))

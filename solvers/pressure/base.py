@@ -55,12 +55,6 @@ class PressureSolver:
         `particles.shift`. The error of the last one is that of the density at the end of the step."""
         raise NotImplementedError
 
-    @property
-    def inverse_density(self) -> ti.Ndarray:
-        """1 / density of each particle together with what moves along with it when it is pushed [m^3/kg]."""
-        p, diagonal = self.world.particles, any(coupling.diagonal for coupling in self.world.couplings)
-        return p.effective_inverse_density if diagonal else p.inverse_density
-
     def max_dt(self) -> float:
         """Bound on the time step [s]."""
         return float("inf")

@@ -22,7 +22,7 @@ import taichi as ti
 from pliant.core.fields import Field
 from pliant.core.options import param, positive
 from pliant.core.reduce import BLOCKS
-from pliant.core.world import World
+from pliant.core.world import Coupling, World
 from pliant.solvers.granular import friction
 from pliant.solvers.granular.friction import Friction
 from pliant.solvers.pressure import system
@@ -32,6 +32,7 @@ from pliant.solvers.stage import SolveResult
 FIRST_STEP = 1.0  # replaced by the curvature after one sweep
 TWO_SIDED = 2.0  # tolerance of the two-sided error, in tolerances of compression
 LONGEST_STEP = 20.0
+LONGEST_BOUND_STEP = 1e4  # few particles that touch move a stiff body as a whole: D takes it for far lighter
 SHORTEST_STEP = 0.1
 LONELY = 1e-2  # particles with a diagonal below this share of a full neighborhood's have nothing to push against
 
@@ -67,6 +68,7 @@ class Projection(PressureSolver):
         self.least = LONELY * self._full_diagonal()
         self.friction = Friction(world) if "stress" in world.particles.schema else None
         self.solves_friction = self.friction is not None
+        self.couplings: list[Coupling] = []  # that have a say in this step
 
     def _full_diagonal(self) -> float:
         """D of an interior particle of the rest lattice: sum_j V W'^2 / rho0, for the lightest material."""
@@ -81,32 +83,37 @@ class Projection(PressureSolver):
 
     def prepare(self) -> None:
         p = self.world.particles
-        system.prepare(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.V, self.inverse_density, 1.0, p.D)
+        apparent = p.effective_inverse_density if "effective_inverse_density" in p.schema else p.inverse_density
+        system.prepare(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.V, apparent, 1.0, p.D)
         if self.friction:
-            self.friction.prepare(self.inverse_density)
+            self.friction.prepare(apparent)
+        self.couplings = [coupling for coupling in self.world.couplings if coupling.prepare()]
 
     def warm_start(self, dt: float) -> None:
         p, pairs = self.world.particles, self.world.neighbors.pairs
-        dv = p.a if self.bound else p.v
-        if self.bound:
+        acting = [coupling for coupling in self.couplings if not coupling.after_warm_start]
+        dv = p.a if acting else p.v
+        if acting:
             dv.fill(0.0)
         system.begin(p.n, *pairs, p.wall_gradient, p.inverse_density, dt, p.p, p.q, dv)
         if self.friction:
             self.friction.warm_start(dt, dv)
-        if self.bound:
-            self.constrain()
+        if acting:
+            for coupling in acting:
+                coupling.constrain(p.a)
             system.add(p.n, 1.0, p.a, p.v)
+        for coupling in self.couplings:
+            coupling.warm_start(dt)
 
     @property
     def bound(self) -> bool:
-        """Whether particles move together in a way that is no scaling of each by itself."""
-        return any(not coupling.diagonal for coupling in self.world.couplings)
+        """Whether there are particles that cannot follow pressure each by itself."""
+        return bool(self.couplings)
 
     def constrain(self) -> None:
         """Lets all couplings act on `particles.a`."""
-        for coupling in self.world.couplings:
-            if not coupling.diagonal:
-                coupling.constrain(self.world.particles.a)
+        for coupling in self.couplings:
+            coupling.constrain(self.world.particles.a)
 
     def solve_velocities(self, dt: float, compression: float, tolerance: float) -> SolveResult:
         """Velocities by which what is at rest density comes no closer, and what is above it parts: at the rate that
@@ -121,18 +128,21 @@ class Projection(PressureSolver):
         system.finish(p.n, dt, p.q, p.p)
         if self.friction:
             self.friction.finish(dt)
+        for coupling in self.couplings:
+            coupling.finish(dt)
         return result
 
     def iterate(self, sweeps: "PressureSweeps", tolerance: float, least: int) -> SolveResult:
         """Sweeps until the error is below the tolerance."""
         iterations, step, goal, error = 0, sweeps.first_step, tolerance, self.error()
         least, most = max(least, sweeps.least), self.options.max_iterations
-        while iterations < least or (error > goal and iterations < most):
+        while iterations < least or ((error > goal or sweeps.unsettled(tolerance)) and iterations < most):
             sweeps.run(step)
             iterations += 1
             curvature = self.sum(system.CURVATURE)
             if curvature > 0.0:
-                step = min(max(self.sum(system.LENGTH) / curvature, SHORTEST_STEP), LONGEST_STEP)
+                longest = LONGEST_BOUND_STEP if self.bound else LONGEST_STEP
+                step = min(max(self.sum(system.LENGTH) / curvature, SHORTEST_STEP), longest)
             goal, error = sweeps.goal(tolerance), max(self.error(), sweeps.slip())
         mean = self.sum(system.COMPRESSION) / self.members
         return SolveResult(iterations, mean, self.sum(system.LARGEST), error <= goal)
@@ -157,20 +167,38 @@ class PressureSweeps:
 
     def __init__(self, solver: Projection, moved: ti.Ndarray, dt: float):
         self.solver, self.moved, self.dt = solver, moved, dt
+        self.slides = moved is solver.world.particles.v  # displacements rub on nothing
 
     def run(self, step: float) -> None:
         solver, p, rate = self.solver, self.solver.world.particles, 1.0 / self.dt
         operator, volume = (*solver.world.neighbors.pairs, p.wall_gradient), solver.world.spacing**3
         if not solver.bound:
-            system.iterate(p.n, *operator, p.V, volume, solver.inverse_density, p.D, solver.least, rate, step, p.q,
+            system.iterate(p.n, *operator, p.V, volume, p.inverse_density, p.D, solver.least, rate, step, p.q,
                            p.change, p.a, self.moved, p.response, p.residual, solver.partial, solver.sums)  # fmt: skip
             return
         system.update_pressures(p.n, p.D, solver.least, step, p.residual, p.q, p.change)
-        system.accelerate(p.n, *operator, solver.inverse_density, p.change, p.a)
-        solver.constrain()
+        system.accelerate(p.n, *operator, p.inverse_density, p.change, p.a)
+        self.push(step)
         system.add(p.n, rate, p.a, self.moved)
         system.respond(p.n, *operator, p.V, volume, p.D, solver.least, p.q, p.change, p.a, p.response, p.residual,
                        solver.partial, solver.sums)  # fmt: skip
+        self.tally(step)
+
+    def push(self, step: float) -> None:
+        """What couplings find themselves, and then make of `particles.a`."""
+        if self.slides:
+            for coupling in self.solver.couplings:
+                coupling.push(self.dt, step)
+        self.solver.constrain()
+
+    def tally(self, step: float) -> None:
+        if self.slides:
+            for coupling in self.solver.couplings:
+                coupling.tally(step, self.solver.least, self.solver.sums)
+
+    def unsettled(self, tolerance: float) -> bool:
+        """Whether a coupling needs another sweep."""
+        return self.slides and any(c.unsettled(self.dt, tolerance) for c in self.solver.couplings)
 
     def goal(self, tolerance: float) -> float:
         """The error at which to stop."""
@@ -191,9 +219,10 @@ class FrictionSweeps(PressureSweeps):
         self.friction = rubbing
 
     def run(self, step: float) -> None:
-        constrain = self.solver.constrain if self.solver.bound else None
-        self.friction.sweep(self.dt, step, self.solver.inverse_density, self.solver.least, self.solver.partial,
-                            self.solver.sums, constrain)  # fmt: skip
+        push = (lambda: self.push(step)) if self.solver.bound else None
+        self.friction.sweep(self.dt, step, self.solver.least, self.solver.partial, self.solver.sums, push)
+        if self.solver.bound:
+            self.tally(step)
 
     def goal(self, tolerance: float) -> float:
         return self.friction.tolerance(self.dt, tolerance, self.solver.sum(friction.SPEED) / self.solver.members)
