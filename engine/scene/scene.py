@@ -33,6 +33,7 @@ BYTES_PER_WALL_BLOCK = 35_000  # of a volume map while it is built: about two bl
 BYTES_PER_BLOCK = 100  # and of every block of four spacings in its bounds it is asked whether it does
 FARTHEST = 1e6  # in spacings from the origin: there, positions in single precision are good to 6 % of a spacing
 FASTEST = 1e6  # [m/s]
+ROUGHEST = 100.0  # coefficient of friction
 FILE_NAME = re.compile(r"\w[\w .+-]{0,99}")
 LONGEST_NAME = 200  # bytes: file systems allow 255, and a number and an ending come behind it
 NUMBERED = re.compile(r"(.+?)((_surface|_skin|_grains)?_\d{4,}|_surface|_skin|_grains)")  # files of a body are named so
@@ -301,6 +302,17 @@ class Scene:
         `.rate`, `.count`."""
         return sources.add_drain(self, shape, name, moves_with)
 
+    def friction(self, a: Any, b: Any, mu: float) -> None:
+        """Coulomb's coefficient `mu` [1] between two bodies or walls, in place of what their materials say: 0 to 100; of
+        a body with itself, if both are one."""
+        names = tuple(one.name if isinstance(one, Body) else str(one) for one in (a, b))
+        if isinstance(mu, bool) or not isinstance(mu, (int, float, np.number)) or not 0 <= mu <= ROUGHEST:
+            self.note_problem(f"friction of {names[0]!r} on {names[1]!r} must be a number from 0 to {ROUGHEST:g}, got "
+                              f"{mu!r}")  # fmt: skip
+            return
+        others = tuple(pair for pair in self.settings.frictions if frozenset(pair[:2]) != frozenset(names))
+        self.settings = self.settings.replaced(frictions=(*others, (*names, float(mu))))
+
     def free_name(self, name: Any, kind: str) -> str:
         """A name for a new body, emitter or drain: the one that is wanted, with what is wrong with it noted, or one of
         its kind that nobody has."""
@@ -346,6 +358,9 @@ class Scene:
         found += self._picture_problems()
         if not any(map(_brings_particles, self.bodies)) and not self.settings.sources:
             found.append("the scene has no particles; add a body such as scene.add(pl.Box(...), pl.Fluid())")
+        known = [body.name for body in self.bodies]
+        for name in dict.fromkeys(n for pair in self.settings.frictions for n in pair[:2] if n not in known):
+            found.append(f"friction: {unknown_name('body', name, known)}")
         if not found:
             found += sources.problems(self)
         if not found:
