@@ -123,7 +123,7 @@ def sweeps(sim, count=1, step=0.3, dt=DT):
     for _ in range(count):
         state = twin.sweep(q, s, r, residual, v, twin.mean(q), step, dt)
         q, s, r, v, residual = state
-        solver.friction.sweep(dt, step, p.inverse_density, solver.least, solver.partial, solver.sums)
+        solver.friction.sweep(dt, step, solver.least, solver.partial, solver.sums)
     return state
 
 

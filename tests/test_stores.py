@@ -508,19 +508,32 @@ def test_the_operator_stays_symmetric_under_a_coupling():
     assert np.linalg.eigvalsh((weighted + weighted.T) / 2).min() > -1e-5 * scale
 
 
-def test_an_elastic_surface_is_a_diagonal_coupling():
-    """What pressure takes at no cost, its effective inverse density, is what `constrain` would make of it."""
-    scene = pl.Scene(particle_radius=D / 2)
-    scene.add(pl.Box(size=(0.3, 0.3, 0.3)), pl.Elastic(young=1e7), name="cube")
+@pytest.mark.parametrize("elasticity", [pl.Split(), pl.Peer2018(tolerance=1e-6)])
+def test_an_elastic_body_answers_pressures_symmetrically_and_keeps_momenta(elasticity):
+    """H' of `elasticity.momentum`: symmetric, no more than what free particles would do, and exact for rigid motions."""
+    scene = pl.Scene(particle_radius=D / 2, elasticity=elasticity)
+    scene.add(pl.Box(size=(0.3, 0.2, 0.2)), pl.Elastic(young=1e6), name="cube")
     sim = scene.build()
     sim.step()
-    p, (coupling,) = sim.world.particles, sim.world.couplings
-    assert coupling.diagonal and sim.pressure.inverse_density is p.effective_inverse_density
-    p.a.fill(1.0)
-    coupling.constrain(p.a)
-    ratio = p.numpy("effective_inverse_density") / p.numpy("inverse_density")
-    np.testing.assert_allclose(p.numpy("a"), np.repeat(ratio[:, None], 3, axis=1), rtol=1e-6)
-    assert ratio.min() < 0.5, "the surface of a stiff body is heavy"
+    p, (coupling,), bodies = sim.world.particles, sim.world.couplings, sim.elasticity.bodies
+    sim.elasticity.momenta.look(p, bodies.place, bodies.mass)  # where it is now
+    x, m = p.numpy("x").astype(float), p.numpy("m").astype(float)[:, None]
+    rng = np.random.default_rng(1)
+
+    def answer(a):
+        p.set("a", a)
+        coupling.constrain(p.a)
+        return p.numpy("a").astype(float)
+
+    a, b = rng.normal(size=(2, p.n, 3))
+    of_a, of_b = answer(a), answer(b)
+    assert (m * a * of_b).sum() == pytest.approx((m * b * of_a).sum(), rel=1e-3, abs=1e-3 * (m * a * a).sum())
+    assert 0 < (m * a * of_a).sum() < (m * a * a).sum()
+    np.testing.assert_allclose((m * of_a).sum(axis=0), (m * a).sum(axis=0), atol=1e-5 * np.abs(m * a).sum())
+    turned = [np.cross(x, m * u).sum(axis=0) for u in (of_a, a)]
+    np.testing.assert_allclose(*turned, atol=1e-5 * np.abs(np.cross(x, m * a)).sum())
+    rigid = np.array([0.3, -0.2, 0.1]) + np.cross([1.0, 2.0, -1.0], x)
+    np.testing.assert_allclose(answer(rigid), rigid, atol=1e-5 * np.abs(rigid).max())
 
 
 # --- names of the last release ----------------------------------------------------------------------

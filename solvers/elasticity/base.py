@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import taichi as ti
 
-from pliant.core.fields import Field
-from pliant.core.options import Options, positive
+from pliant.core.backend import upload
+from pliant.core.fields import Field, gather
+from pliant.core.options import Options, param, positive
 from pliant.core.world import World
 from pliant.solvers.elasticity import rubbing
 from pliant.solvers.elasticity.body import ElasticBodies, Law, settle
@@ -27,6 +29,16 @@ class ElasticityOptions(Options):
         "steadier and damps more, but beyond twice the actual step it lets stiff motions overshoot; None takes the "
         "scene's dt if that is fixed, else 2 ms or max_dt if less", "s",
         high=0.1, optional=True, source="Kugelstadt 2021, Algorithm 1, lines 11, 12")  # fmt: skip
+
+    numerical_damping: float = param(
+        1.0, "how much of what is fast compared with the step it damps: 1 is backward Euler, steady and first order; 0 is "
+        "second order and keeps energy, for what must vibrate or bounce true", "1", low=0.0, high=1.0,
+        source="Newmark 1959, with beta = (1 + numerical_damping)^2 / 4")  # fmt: skip
+
+    @property
+    def implicitness(self) -> float:
+        """beta: the matrix of a step is M + beta dt^2 K."""
+        return 0.25 * (1.0 + self.numerical_damping) ** 2
 
     @property
     def explicit_control(self) -> bool:
@@ -159,6 +171,12 @@ class Elasticity(Stage):
                 self.notes.append(f"{name}: of zero_energy={alpha:g} only {share * alpha:.2g} is stable in explicit "
                                   f"steps of {self.dt:g} s, and taken.")  # fmt: skip
 
+    def after_neighbors(self) -> None:
+        """Takes over what follows from a change of stiffness or of fixed particles, once a step needs it."""
+        if self._changed:
+            self.find_effective_densities()
+            self._changed = False
+
     def find_effective_densities(self) -> None:
         """Finds `particles.effective_inverse_density`."""
         self.world.particles.effective_inverse_density.copy_from(self.world.particles.inverse_density)
@@ -182,35 +200,64 @@ class Elasticity(Stage):
         spans = [(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True) if self.free[a:b].all()]
         spans *= not self.world.neighbors.wraps  # what reaches across a period has no one centre to turn about
         self.momenta = Momenta(spans)
+        self._set_damping()
+
+    def _set_damping(self) -> None:
+        """Damping of each particle, and what the motion of its body as a whole is measured by: by all of a free body,
+        and by what holds any other."""
+        spans = list(zip(self.bodies.starts[:-1], self.bodies.starts[1:], strict=True))
+        rates, mass = np.zeros(self.bodies.n), self.bodies.read("m").astype(float)
+        for b, (first, last) in zip(self.solids, spans, strict=True):
+            rates[first:last] = self._material(b).damping
+            if not self.free[first:last].all():
+                mass[first:last] *= ~self.free[first:last]
+        self._damped = bool(rates.any()) and not self.world.neighbors.wraps
+        self.frames = Momenta(spans)
+        self._damping, self._frame_mass = upload(rates, ti.f32), upload(mass, ti.f32)
 
     def run(self, dt: float) -> None:
         if not self.solids:
             return
         p, bodies, share = self.world.particles, self.bodies, dt / self.dt
-        if self._changed:
-            self.find_effective_densities()
-            self._changed = False
-        bodies.predict_positions(self.dt, share)
+        bodies.predict_positions(self.settings.numerical_damping * self.dt, share)
         self.momenta.look(p, bodies.place, bodies.mass)
+        self._damp()
         self.solve()
         self.momenta.measure(bodies.dv_external)
         self.momenta.keep(bodies.dv)
         settle(bodies.n, share, bodies.place, p.inverse_density, bodies.dv, p.v_elastic, p.v)
 
+    def _damp(self) -> None:
+        """Slows vibrations: velocities as far as they differ from the motion of the body as a whole, or of what holds
+        it."""
+        if not self._damped:
+            return
+        p, b = self.world.particles, self.bodies
+        gather("vector", b.n, b.place, [(p.v_elastic, b.dv)])
+        self.frames.look(p, b.place, self._frame_mass)
+        self.frames.measure(b.dv)
+        self.frames.slow(self.dt, self._damping, b.dv, b.dv_external)
+        b.dv.fill(0.0)
+
     def yielding(self, slots: np.ndarray) -> float:
-        """The velocity at which a step leaves particles of a body per impulse spread over them by their mass [1/kg]: as
-        if they were alone in a soft body, as if they were all of it in a rigid one."""
+        """The velocity at which a step leaves particles of a body per impulse spread over them by their mass [1/kg], in
+        the direction in which that is most: as if they were alone in a soft body, as if they were all of it in a rigid
+        one."""
         bodies = self.bodies
         mass = bodies.mass.to_numpy()[slots].astype(float)
         along = mass / mass.sum()
         bodies.predict_positions(0.0)
         bodies.find_forces(1.0)  # for the rotations as they are
-        push = np.zeros((bodies.n, 3), np.float32)
-        push[slots] = along[:, None] / np.sqrt(3.0)  # along no axis, for a method may answer each in its own way
-        bodies.force.from_numpy(push)
-        bodies.correction.fill(0.0)
-        self.find_response()
-        return float(along @ bodies.correction.to_numpy()[slots].sum(axis=1)) / np.sqrt(3.0)
+        self.momenta.look(self.world.particles, bodies.place, bodies.mass)
+        columns = []
+        for axis in np.eye(3):
+            push = np.zeros((bodies.n, 3), np.float32)
+            push[slots] = np.outer(along, axis)
+            bodies.force.from_numpy(push)
+            self.answer()
+            columns.append(along @ bodies.correction.to_numpy()[slots])
+        yields = np.array(columns, float)
+        return float(np.linalg.eigvalsh(0.5 * (yields + yields.T))[-1])
 
     def answer(self) -> None:
         """Turns the impulses in `bodies.force` into the changes of velocity that they make in a step, in

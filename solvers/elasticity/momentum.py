@@ -180,6 +180,20 @@ def _measure(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors
             motion[b, PUSH + a], motion[b, SPIN + a] = push[a], spin[a]
 
 
+@ti.kernel
+def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, dt: ti.f32, rate: Reals,
+          u: Vectors, dv: Vectors, motion: RealTable):  # fmt: skip
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            s = round // ROUNDS
+            b = s // PIECES
+            lo, hi = piece_of(s, extent)
+            push, spin, centre = triple(motion, b, PUSH), triple(motion, b, SPIN), triple(body, b, CENTRE)
+            for e in range(lo, hi):
+                dv[e] -= (1.0 - ti.exp(-2.0 * rate[e] * dt)) * (u[e] - push - spin.cross(x[place[e]] - centre))
+
+
 class Momenta:
     """Of those bodies that nothing holds: `spans` are the first and one-past-last slots of each."""
 
@@ -209,3 +223,9 @@ class Momenta:
         """Changes of velocity get that `motion` of bodies as a whole, in place of what they have of it."""
         if self.bodies:
             _keep(*self._where, self.body, dv, self.piece, self.motion)
+
+    def slow(self, dt: float, rate: ti.Ndarray, u: ti.Ndarray, dv: ti.Ndarray) -> None:
+        """Adds to dv what lets velocities u, as far as they are not that `motion`, decay as vibrations do whose
+        amplitudes fall at these rates [1/s]."""
+        if self.bodies:
+            _slow(*self._where, self.body, dt, rate, u, dv, self.motion)

@@ -49,9 +49,9 @@ class PeerSolver(Elasticity):
         self.momenta.part(bodies.force)
         bodies.correction.copy_from(bodies.dv_external)
         iterations = self.find_response()
-        bodies.accept(self.dt)
+        bodies.accept(self.settings.implicitness * self.dt)
         self.results["elasticity"] = SolveResult(iterations)
 
     def find_response(self) -> int:
         b = self.bodies
-        return b.iterate(self.cg, self.dt, b.shear, b.force, self.direction, self.image, self.z)
+        return b.iterate(self.cg, self.dt * self.settings.implicitness**0.5, b.shear, b.force, self.direction, self.image, self.z)

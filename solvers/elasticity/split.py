@@ -159,7 +159,7 @@ class SplitSolver(Elasticity):
         todo, factors = [], []
         for share in shares:
             c = bound(share.law) if self.volume == "bounded" else 1.0
-            asked = self.dt, c, implicit, self.settings.solver
+            asked = self.dt * self.settings.implicitness**0.5, c, implicit, self.settings.solver
             factor = next((f for a, s, f in known if a == asked and s.admits(share, SAME * self.world.spacing)), None)
             todo.append((asked, share, factor))
         known = self.world.cache["factors"] = list(known) if keeping else [one for one in todo if one[2] is not None]
@@ -234,7 +234,7 @@ class SplitSolver(Elasticity):
             add_impulse(bodies.n, bodies.mass, bodies.dv_external, bodies.dv, bodies.force)
             self.momenta.part(bodies.force)
             self.find_response()
-            bodies.accept(self.dt)
+            bodies.accept(self.settings.implicitness * self.dt)
 
     def find_response(self) -> int:
         for solver in self.solvers:
@@ -272,7 +272,7 @@ class PaperSolver(SplitSolver):
               bodies.R, bodies.T)  # fmt: skip
         bodies.resist(bodies.none, bodies.dv, -dt, self.residual)
         gather("vector", bodies.n, bodies.place, [(p.volume_dv, bodies.correction)])
-        iterations = bodies.iterate(self.cg, dt, bodies.none, self.residual, self.direction, self.image, self.z)
+        iterations = bodies.iterate(self.cg, dt * self.settings.implicitness**0.5, bodies.none, self.residual, self.direction, self.image, self.z)
         scatter_vectors(bodies.n, bodies.place, bodies.correction, p.volume_dv)
-        bodies.accept(dt)
+        bodies.accept(self.settings.implicitness * dt)
         self.results["volume"] = SolveResult(iterations)

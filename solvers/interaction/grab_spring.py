@@ -6,7 +6,8 @@ less if the body is so soft that this would stretch the part that is held by mor
 Few particles are held, and their own mass may be a thousandth of M. As if alone they would need steps dt << 1 / (1000
 w); and an implicit step that takes them for free would let them hardly feel the spring. But elasticity hands a kick on
 within the step: a force f over dt leaves the held particles with the velocity dt f / m, where m is the mass that moves
-along, from theirs in a soft body to that of all in a rigid one (`Elasticity.yielding`, found once). What else acts on
+along, from theirs in a soft body to that of all in a rigid one, which turns as well (`Elasticity.yielding`, found
+once). What else acts on
 them has answered the last force f_0. So
 
     u' = u + dt (f - f_0) / m,    f = k (e - dt u') - c u'
@@ -223,13 +224,9 @@ class GrabSpring(Grip):
         bodies or which particles are fixed has changed."""
         p, free = self.world.particles, self.elasticity.free
         self._laws = self.elasticity.laws
-        yields = self.elasticity.yielding(self.taken[free[self.taken]])
         own = p.read("slot", p.rows_of(self.number))
         self._loose = bool(free[own].all()) and not self.world.neighbors.wraps
-        if self._loose:
-            _, middle, J, _ = self._motion()
-            yields += turning(J, self._point - middle)
-        self._along = 1.0 / yields
+        self._along = 1.0 / self.elasticity.yielding(self.taken[free[self.taken]])
 
     def _motion(self) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
         """Mass of the body, its centre, inertia and angular momentum about that."""
@@ -256,9 +253,3 @@ class GrabSpring(Grip):
         way = self.within(self._vector(self._target, self._point))
         return self.step_at(0.5 * self.w * float(np.linalg.norm(way)))
 
-
-def turning(J: np.ndarray, r: np.ndarray) -> float:  # noqa: N803
-    """How much a rigid body of inertia J yields by turning [1/kg] when it is pushed at r from its centre in the
-    direction in which that is most: the largest eigenvalue of [r] J^-1 [r]^T, [r] being the matrix of r cross."""
-    cross = np.array([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
-    return float(np.linalg.eigvalsh(cross @ np.linalg.pinv(J, rcond=THREAD, hermitian=True) @ cross.T)[-1])
