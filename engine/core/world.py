@@ -38,7 +38,7 @@ class Coupling:
     def push(self, dt: float, step: float) -> None:
         """Adds to `particles.a` what it finds itself beside the pressures, by one step along its residuals."""
 
-    def tally(self, step: float, least: float, sums: np.ndarray) -> None:
+    def tally(self, dt: float, step: float, least: float, sums: np.ndarray) -> None:
         """Adds what `particles.a` has made of that to the sums of a sweep (`pressure.system`)."""
 
     def unsettled(self, dt: float, tolerance: float) -> bool:
@@ -48,8 +48,9 @@ class Coupling:
     def finish(self, dt: float) -> None:
         """Hears that the velocities are found."""
 
-    def constrain(self, a: ti.Ndarray) -> None:
-        """Replaces accelerations (or displacements) of free particles by those of bound ones, in place."""
+    def constrain(self, a: ti.Ndarray, rubbed: bool = False) -> None:
+        """Replaces accelerations (or displacements) of free particles by those of bound ones, in place; `rubbed` if what
+        it has found itself is among what acts."""
         raise NotImplementedError
 
 

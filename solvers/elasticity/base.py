@@ -89,7 +89,8 @@ class Elasticity(Stage):
     def __init__(self, world: World, settings: Any):
         super().__init__(world, settings)
         self.settings, self.dt = settings.elasticity, settings.elasticity.step(settings)
-        world.couplings.append(ElasticContact(world, self))
+        self.contact = ElasticContact(world, self)
+        world.couplings.append(self.contact)
         self._take_bodies()
 
     def _present(self) -> list[int]:
@@ -199,7 +200,7 @@ class Elasticity(Stage):
         starts = self.bodies.starts
         spans = [(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True) if self.free[a:b].all()]
         spans *= not self.world.neighbors.wraps  # what reaches across a period has no one centre to turn about
-        self.momenta = Momenta(spans)
+        self.momenta = Momenta(spans, self.bodies.n)
         self._set_damping()
 
     def _set_damping(self) -> None:
@@ -212,7 +213,7 @@ class Elasticity(Stage):
             if not self.free[first:last].all():
                 mass[first:last] *= ~self.free[first:last]
         self._damped = bool(rates.any()) and not self.world.neighbors.wraps
-        self.frames = Momenta(spans)
+        self.frames = Momenta(spans, self.bodies.n)
         self._damping, self._frame_mass = upload(rates, ti.f32), upload(mass, ti.f32)
 
     def run(self, dt: float) -> None:
@@ -224,6 +225,8 @@ class Elasticity(Stage):
         self._damp()
         self.solve()
         self.momenta.measure(bodies.dv_external)
+        if self.contact.turns:
+            self.momenta.turn(p, self.dt)
         self.momenta.keep(bodies.dv)
         settle(bodies.n, share, bodies.place, p.inverse_density, bodies.dv, p.v_elastic, p.v)
 
@@ -259,10 +262,13 @@ class Elasticity(Stage):
         yields = np.array(columns, float)
         return float(np.linalg.eigvalsh(0.5 * (yields + yields.T))[-1])
 
-    def answer(self) -> None:
+    def answer(self, turned: bool = False) -> None:
         """Turns the impulses in `bodies.force` into the changes of velocity that they make in a step, in
-        `bodies.correction`: as a rigid body answers what of them moves it as a whole, and elastically the rest."""
+        `bodies.correction`: as a rigid body answers what of them moves it as a whole, and elastically the rest. Couples
+        on its particles turn it as a whole, if it is `turned`."""
         self.momenta.part(self.bodies.force)
+        if turned:
+            self.momenta.turn(self.world.particles, 1.0)
         self.bodies.correction.fill(0.0)
         self.find_response()
         self.momenta.keep(self.bodies.correction)

@@ -6,10 +6,12 @@ import numpy as np
 import taichi as ti
 
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.core.fields import gather
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.world import Coupling, World
 from pliant.solvers.elasticity import rubbing
+from pliant.solvers.elasticity.momentum import Momenta
 from pliant.solvers.elasticity.rubbing import Rubbing
 from pliant.solvers.pressure import system
 from pliant.solvers.stage import Stage, material_table
@@ -81,8 +83,9 @@ class Answering(Protocol):
 
     solids: list[int]
     bodies: Any
+    momenta: Momenta
 
-    def answer(self) -> None: ...
+    def answer(self, turned: bool = False) -> None: ...
 
 
 class ElasticContact(Coupling):
@@ -93,28 +96,44 @@ class ElasticContact(Coupling):
     def __init__(self, world: World, elasticity: Answering):
         self.world, self.elasticity = world, elasticity
         self._partial = np.zeros(BLOCKS, np.float32)
-        self.rubbing = Rubbing(world)
+        self.rubbing, self.touching = Rubbing(world), False
 
     def prepare(self) -> bool:
         if not self.elasticity.solids:
             return False
         p = self.world.particles
         _touched(p.n, p.slot, p.D, self._partial)
-        touching = bool(self._partial.any())
-        if touching and self.rubbing.acts:
+        self.touching = bool(self._partial.any())
+        if self.turns:
             self.rubbing.prepare()
-        return touching
+        return self.touching
+
+    @property
+    def turns(self) -> bool:
+        """Whether friction acts in this step, which turns bodies by their surfaces."""
+        return self.touching and self.rubbing.acts
 
     def warm_start(self, dt: float) -> None:
+        self._spins_known = False
         if self.rubbing.acts:
-            self.rubbing.warm_start(dt)
+            self.rubbing.warm_start(dt, self.elasticity.momenta)
 
     def push(self, dt: float, step: float) -> None:
         if self.rubbing.acts:
-            self.rubbing.push(dt, step)
+            if not self._spins_known:
+                self._find_spins()
+            self.rubbing.push(dt, step, self.elasticity.momenta)
 
-    def tally(self, step: float, least: float, sums: np.ndarray) -> None:
-        self.rubbing.tally(step, least)
+    def _find_spins(self) -> None:
+        """How bodies turn as a whole, now that elasticity has acted."""
+        p, bodies, momenta = self.world.particles, self.elasticity.bodies, self.elasticity.momenta
+        gather("vector", bodies.n, bodies.place, [(p.v, bodies.correction)])
+        momenta.measure(bodies.correction)
+        momenta.spin.copy_from(momenta.motion)
+        self._spins_known = True
+
+    def tally(self, dt: float, step: float, least: float, sums: np.ndarray) -> None:
+        self.rubbing.tally(dt, step, least, self.elasticity.momenta)
         sums[system.LENGTH] += self.rubbing.sums[rubbing.LENGTH]
         sums[system.CURVATURE] += self.rubbing.sums[rubbing.CURVATURE]
 
@@ -126,10 +145,10 @@ class ElasticContact(Coupling):
         goal = min(max(SHARE * max(found[rubbing.SPEED] / members, calm) * dt / d, NOISE), tolerance)
         return bool(found[rubbing.ERROR] / members > goal)
 
-    def constrain(self, a: ti.Ndarray) -> None:
+    def constrain(self, a: ti.Ndarray, rubbed: bool = False) -> None:
         p, bodies = self.world.particles, self.elasticity.bodies
         _take(bodies.n, bodies.place, bodies.mass, p.inverse_density, a, bodies.force)
-        self.elasticity.answer()
+        self.elasticity.answer(turned=self.turns and rubbed)
         _give(bodies.n, bodies.place, p.inverse_density, bodies.correction, a)
 
     def finish(self, dt: float) -> None:

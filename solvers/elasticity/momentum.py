@@ -109,14 +109,21 @@ def _sum(s: ti.i32, by_mass: ti.template(), extent: ti.template(), place: ti.tem
 
 
 @ti.func
-def _motion_of(b: ti.i32, piece: ti.template(), body: ti.template()):
-    """Velocity and angular velocity of the rigid motion that has these momenta."""
-    push, turn, inverse = vec3(0.0), vec3(0.0), mat3(0.0)
-    for a in ti.static(range(3)):
-        push[a], turn[a] = added_up(b, a, piece), added_up(b, 3 + a, piece)
+def _answer(b: ti.i32, turn: vec3, body: ti.template()):
+    """The angular velocity of a body that has this angular momentum."""
+    inverse = mat3(0.0)
     for a, c in ti.static(ti.ndrange(3, 3)):
         inverse[a, c] = body[b, TURNING + 3 * a + c]
-    return push / ti.max(body[b, MASS], 1e-30), inverse @ turn
+    return inverse @ turn
+
+
+@ti.func
+def _motion_of(b: ti.i32, piece: ti.template(), body: ti.template()):
+    """Velocity and angular velocity of the rigid motion that has these momenta."""
+    push, turn = vec3(0.0), vec3(0.0)
+    for a in ti.static(range(3)):
+        push[a], turn[a] = added_up(b, a, piece), added_up(b, 3 + a, piece)
+    return push / ti.max(body[b, MASS], 1e-30), _answer(b, turn, body)
 
 
 @ti.kernel
@@ -144,7 +151,7 @@ def _part(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
 
 @ti.kernel
 def _keep(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, dv: Vectors,
-          piece: RealTable, motion: RealTable):  # fmt: skip
+          piece: RealTable, motion: RealTable, lack: RealTable):  # fmt: skip
     """Puts the motion of bodies as a whole in place of what velocity changes have of it."""
     ti.loop_config(block_dim=ROUNDS)
     for round in range(bodies * PIECES * ROUNDS):
@@ -153,15 +160,14 @@ def _keep(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
     for b in range(bodies):
         push, spin = _motion_of(b, piece, body)
         for a in ti.static(range(3)):
-            motion[b, PUSH + a] -= push[a]
-            motion[b, SPIN + a] -= spin[a]
+            lack[b, PUSH + a], lack[b, SPIN + a] = motion[b, PUSH + a] - push[a], motion[b, SPIN + a] - spin[a]
     ti.loop_config(block_dim=ROUNDS)
     for round in range(bodies * PIECES * ROUNDS):
         if round % ROUNDS == 0:
             s = round // ROUNDS
             b = s // PIECES
             lo, hi = piece_of(s, extent)
-            push, spin, centre = triple(motion, b, PUSH), triple(motion, b, SPIN), triple(body, b, CENTRE)
+            push, spin, centre = triple(lack, b, PUSH), triple(lack, b, SPIN), triple(body, b, CENTRE)
             for e in range(lo, hi):
                 dv[e] += push + spin.cross(x[place[e]] - centre)
 
@@ -181,6 +187,29 @@ def _measure(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors
 
 
 @ti.kernel
+def _turn(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, scale: ti.f32, V: Reals,
+          couple: Vectors, piece: RealTable, motion: RealTable):  # fmt: skip
+    """Adds to the motion of bodies what couples on their particles, per volume, make of it."""
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            s = round // ROUNDS
+            lo, hi = piece_of(s, extent)
+            total = vec3(0.0)
+            for e in range(lo, hi):
+                total += V[place[e]] * couple[place[e]]
+            for a in ti.static(range(3)):
+                piece[s, a] = total[a]
+    for b in range(bodies):
+        turn = vec3(0.0)
+        for a in ti.static(range(3)):
+            turn[a] = scale * added_up(b, a, piece)
+        spin = _answer(b, turn, body)
+        for a in ti.static(range(3)):
+            motion[b, SPIN + a] += spin[a]
+
+
+@ti.kernel
 def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, dt: ti.f32, rate: Reals,
           u: Vectors, dv: Vectors, motion: RealTable):  # fmt: skip
     ti.loop_config(block_dim=ROUNDS)
@@ -197,8 +226,14 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
 class Momenta:
     """Of those bodies that nothing holds: `spans` are the first and one-past-last slots of each."""
 
-    def __init__(self, spans: list[tuple[int, int]]):
+    def __init__(self, spans: list[tuple[int, int]], n: int):
+        """`n` is the number of all slots."""
         self.bodies, rows = len(spans), max(len(spans), 1)
+        row = np.full(n, -1)
+        for b, (first, last) in enumerate(spans):
+            row[first:last] = b
+        self.row = upload(row, ti.i32)  # of the body that a particle is of, -1 where that is not free
+        self.lack, self.spin = ti.ndarray(ti.f32, (rows, MOTION)), ti.ndarray(ti.f32, (rows, MOTION))
         self.extent = upload(np.array(spans or [(0, 0)], np.int32), ti.i32)
         self.piece = ti.ndarray(ti.f32, (rows * PIECES, SUMS))
         self.body, self.motion = ti.ndarray(ti.f32, (rows, COLUMNS)), ti.ndarray(ti.f32, (rows, MOTION))
@@ -214,6 +249,11 @@ class Momenta:
         if self.bodies:
             _part(*self._where, self.body, impulse, self.piece, self.motion)
 
+    def turn(self, particles: Particles, scale: float) -> None:
+        """Adds to that `motion` what `particles.couple` times `scale` makes of it."""
+        if self.bodies:
+            _turn(*self._where, self.body, scale, particles.V, particles.couple, self.piece, self.motion)
+
     def measure(self, u: ti.Ndarray) -> None:
         """Keeps the motion that velocities u have as the `motion` of bodies."""
         if self.bodies:
@@ -222,7 +262,7 @@ class Momenta:
     def keep(self, dv: ti.Ndarray) -> None:
         """Changes of velocity get that `motion` of bodies as a whole, in place of what they have of it."""
         if self.bodies:
-            _keep(*self._where, self.body, dv, self.piece, self.motion)
+            _keep(*self._where, self.body, dv, self.piece, self.motion, self.lack)
 
     def slow(self, dt: float, rate: ti.Ndarray, u: ti.Ndarray, dv: ti.Ndarray) -> None:
         """Adds to dv what lets velocities u, as far as they are not that `motion`, decay as vibrations do whose

@@ -15,6 +15,8 @@ Tractions are unknowns of the same sweeps as pressures, r <- r + step slip / w a
 from step to step: a block on a slope starts every step from its own equilibrium, and stays there.
 """
 
+from typing import TypeAlias
+
 import numpy as np
 import taichi as ti
 
@@ -22,7 +24,8 @@ from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, uploa
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
-from pliant.core.world import World
+from pliant.core.world import BodyGroup, World
+from pliant.solvers.elasticity.momentum import SPIN, Momenta, triple
 
 FIELDS = (
     Field("wall_rub", "vector", "Pa/m", "friction of an elastic body on walls: traction", carried=True),
@@ -30,7 +33,15 @@ FIELDS = (
     Field("wall_rub_change", "vector", "Pa s^2/m", "last change of dt^2 wall_rub"),
     Field("body_rub_change", "vector", "Pa s^2/m", "last change of dt^2 body_rub"),
     Field("grip", "real", "1/m^5", "sum of the weights of the particles that it rubs on"),
+    Field("arm", "vector", "m", "from it to the place where it rubs on them"),
+    Field("couple", "vector", "Pa", "of tractions, as they act at the surface; times dt^2 in the last sweep"),
 )
+# What kernels read and write, beside the arrays that change places when particles are sorted.
+Scratch: TypeAlias = ti.types.argpack(
+    mu=RealTable, rubs=Ints, grip=Reals, arm=Vectors, row=Ints, q=Reals, D=Reals, residual=Reals, a=Vectors, b=Vectors,
+    wall_friction=Reals, wall_velocity=Vectors, wall_distance=Reals, wall_normal=Vectors, wall_change=Vectors,
+    body_change=Vectors,
+)  # fmt: skip
 LENGTH, CURVATURE, ERROR, MEMBERS, SPEED, SUMS = range(6)  # what is summed up over all contacts, and their number
 TINY = 1e-30
 
@@ -50,57 +61,77 @@ def held(r: vec3, bound: ti.f32):
 @ti.kernel
 def _prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
              factor: RealTable, material: Ints, mu: RealTable, slot: Ints, V: Reals, b: Vectors, wall_friction: Reals,
-             grip: Reals, wall_rub: Vectors, body_rub: Vectors):  # fmt: skip
-    """Who rubs on others; whoever no longer does has no traction."""
+             grip: Reals, arm: Vectors, wall_rub: Vectors, body_rub: Vectors):  # fmt: skip
+    """Who rubs on others, and where; whoever no longer does has no traction."""
     for i in range(n):
-        total = 0.0
+        total, middle = 0.0, vec3(0.0)
         if slot[i] >= 0:
             for k in range(count[i]):
                 j = neighbor[i, k]
                 if mu[material[i], material[j]] > 0.0:
                     total -= factor[i, k] / V[j]
+                    middle += factor[i, k] / V[j] * difference(x[i], x[j], wraps, period)
             if total == 0.0:
                 body_rub[i] = vec3(0.0)
             if wall_friction[i] * b[i].norm() == 0.0:
                 wall_rub[i] = vec3(0.0)
-        grip[i] = total
+        grip[i], arm[i] = total, 0.5 * middle / ti.max(total, TINY)
 
 
 @ti.func
-def reaction(i: ti.i32, rub: ti.template(), grip: ti.template(), V: ti.template(), material: ti.template(),
-             mu: ti.template(), count: ti.template(), neighbor: ti.template(), factor: ti.template()):  # fmt: skip
-    """What a particle gets of the tractions of those that rub on it, per volume of its own."""
-    total = vec3(0.0)
-    for k in range(count[i]):
-        j = neighbor[i, k]
-        if grip[j] > 0.0 and mu[material[i], material[j]] > 0.0:
-            total -= factor[i, k] / (V[i] * grip[j]) * rub[j]
-    return total
+def turning(i: ti.i32, slot: ti.template(), row: ti.template(), motion: ti.template()):
+    """The angular velocity of the body that a particle is of, if that is free."""
+    spin = vec3(0.0)
+    if slot[i] >= 0:
+        if row[slot[i]] >= 0:
+            spin = triple(motion, row[slot[i]], SPIN)
+    return spin
 
 
 @ti.func
-def others(i: ti.i32, u: ti.template(), grip: ti.template(), V: ti.template(), material: ti.template(),
-           mu: ti.template(), count: ti.template(), neighbor: ti.template(), factor: ti.template()):  # fmt: skip
-    """The mean of u over those that a particle rubs on."""
+def of_others(i: ti.i32, u: ti.template(), motion: ti.template(), c: ti.template(), x: ti.template(),
+              slot: ti.template(), material: ti.template(), V: ti.template(), wraps: ti.template(),
+              period: ti.template(), count: ti.template(), neighbor: ti.template(),
+              factor: ti.template()):  # fmt: skip
+    """The mean of u over those that a particle rubs on, where it rubs on them."""
     total = vec3(0.0)
     for k in range(count[i]):
         j = neighbor[i, k]
-        if mu[material[i], material[j]] > 0.0:
-            total -= factor[i, k] / V[j] * u[j]
-    return total / grip[i]
+        if c.mu[material[i], material[j]] > 0.0:
+            arm = difference(x[i], x[j], wraps, period) + c.arm[i]
+            total -= factor[i, k] / V[j] * (u[j] + turning(j, slot, c.row, motion).cross(arm))
+    return total / c.grip[i]
+
+
+@ti.func
+def received(i: ti.i32, wall_rub: ti.template(), body_rub: ti.template(), c: ti.template(), x: ti.template(),
+             slot: ti.template(), material: ti.template(), V: ti.template(), wraps: ti.template(),
+             period: ti.template(), count: ti.template(), neighbor: ti.template(), factor: ti.template()):  # fmt: skip
+    """What tractions do to a particle, per volume: the force, by its own and by those of who rubs on it, and the couple
+    that it has because they act at the surface."""
+    force, couple = vec3(0.0), vec3(0.0)
+    for k in range(count[i]):
+        j = neighbor[i, k]
+        if c.grip[j] > 0.0 and c.mu[material[i], material[j]] > 0.0:
+            got = -factor[i, k] / (V[i] * c.grip[j]) * body_rub[j]
+            force += got
+            couple += (c.arm[j] - difference(x[i], x[j], wraps, period)).cross(got)
+    if slot[i] >= 0:
+        force -= wall_rub[i] + body_rub[i]
+        couple += c.wall_distance[i] * c.wall_normal[i].cross(wall_rub[i]) - c.arm[i].cross(body_rub[i])
+    return force, couple
 
 
 @ti.kernel
-def _begin(n: ti.i32, material: Ints, mu: RealTable, V: Reals, grip: Reals, count: Ints, neighbor: IntTable,
-           factor: RealTable, rubs: Ints, slot: Ints, inverse_density: Reals, dt: ti.f32, wall_rub: Vectors,
-           body_rub: Vectors, v: Vectors):  # fmt: skip
+def _begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+           factor: RealTable, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, dt: ti.f32,
+           wall_rub: Vectors, body_rub: Vectors, v: Vectors, couple: Vectors, c: Scratch):  # fmt: skip
     """Lets the tractions of the last step act on velocities; times dt^2 until `_finish`."""
     for i in range(n):
-        if rubs[material[i]] != 0:
-            total = reaction(i, body_rub, grip, V, material, mu, count, neighbor, factor)
-            if slot[i] >= 0:
-                total -= wall_rub[i] + body_rub[i]
-            v[i] += dt * inverse_density[i] * total
+        if c.rubs[material[i]] != 0:
+            force, couple[i] = received(i, wall_rub, body_rub, c, x, slot, material, V, wraps, period, count, neighbor,
+                                        factor)  # fmt: skip
+            v[i] += dt * inverse_density[i] * force
     for i in range(n):
         if slot[i] >= 0:
             wall_rub[i], body_rub[i] = dt * dt * wall_rub[i], dt * dt * body_rub[i]
@@ -108,64 +139,75 @@ def _begin(n: ti.i32, material: Ints, mu: RealTable, V: Reals, grip: Reals, coun
 
 @ti.kernel
 def _rub(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-         factor: RealTable, material: Ints, mu: RealTable, V: Reals, grip: Reals, rubs: Ints, slot: Ints,
-         inverse_density: Reals, effective: Reals, dt: ti.f32, step: ti.f32, q: Reals, b: Vectors, wall_friction: Reals,
-         wall_velocity: Vectors, v: Vectors, wall_rub: Vectors, body_rub: Vectors, wall_rub_change: Vectors,
-         body_rub_change: Vectors, a: Vectors):  # fmt: skip
+         factor: RealTable, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, effective: Reals, dt: ti.f32,
+         step: ti.f32, v: Vectors, spin: RealTable, wall_rub: Vectors, body_rub: Vectors, couple: Vectors,
+         c: Scratch):  # fmt: skip
     """One step of tractions along the sliding, back into the bounds, and what they do to the particles."""
     for i in range(n):
         if slot[i] >= 0:
             on_wall, on_body = vec3(0.0), vec3(0.0)
             if inverse_density[i] > 0.0:
-                bound = wall_friction[i] * q[i] * b[i].norm()
+                turn, slope = turning(i, slot, c.row, spin), c.b[i]
+                bound = c.wall_friction[i] * c.q[i] * slope.norm()
                 if bound > 0.0:
-                    on_wall = wall_rub[i] + step * dt / effective[i] * (v[i] - wall_velocity[i])
-                    on_wall = held(along(on_wall, b[i]), bound)
-                if grip[i] > 0.0:
+                    slip = v[i] - c.wall_distance[i] * turn.cross(c.wall_normal[i]) - c.wall_velocity[i]
+                    on_wall = held(along(wall_rub[i] + step * dt / effective[i] * slip, slope), bound)
+                if c.grip[i] > 0.0:
                     press, normal = vec3(0.0), vec3(0.0)
                     for k in range(count[i]):
                         j = neighbor[i, k]
                         G = factor[i, k] * difference(x[i], x[j], wraps, period)
-                        press += mu[material[i], material[j]] * G
-                        normal += ti.select(mu[material[i], material[j]] > 0.0, 1.0, 0.0) * G
-                    slip = v[i] - others(i, v, grip, V, material, mu, count, neighbor, factor)
-                    on_body = body_rub[i] + step * dt / effective[i] * slip
-                    on_body = held(along(on_body, normal), q[i] * press.norm())
-            wall_rub_change[i], wall_rub[i] = on_wall - wall_rub[i], on_wall
-            body_rub_change[i], body_rub[i] = on_body - body_rub[i], on_body
+                        press += c.mu[material[i], material[j]] * G
+                        normal += ti.select(c.mu[material[i], material[j]] > 0.0, 1.0, 0.0) * G
+                    slip = v[i] + turn.cross(c.arm[i]) - of_others(i, v, spin, c, x, slot, material, V, wraps, period,
+                                                                   count, neighbor, factor)  # fmt: skip
+                    on_body = held(along(body_rub[i] + step * dt / effective[i] * slip, normal), c.q[i] * press.norm())
+            c.wall_change[i], wall_rub[i] = on_wall - wall_rub[i], on_wall
+            c.body_change[i], body_rub[i] = on_body - body_rub[i], on_body
     for i in range(n):
-        if rubs[material[i]] != 0:
-            total = reaction(i, body_rub_change, grip, V, material, mu, count, neighbor, factor)
-            if slot[i] >= 0:
-                total -= wall_rub_change[i] + body_rub_change[i]
-            a[i] += inverse_density[i] * total
+        if c.rubs[material[i]] != 0:
+            force, couple[i] = received(i, c.wall_change, c.body_change, c, x, slot, material, V, wraps, period, count,
+                                        neighbor, factor)  # fmt: skip
+            c.a[i] += inverse_density[i] * force
 
 
 @ti.kernel
-def _tally(n: ti.i32, count: Ints, neighbor: IntTable, factor: RealTable, material: Ints, mu: RealTable, V: Reals,
-           grip: Reals, slot: Ints, inverse_density: Reals, effective: Reals, step: ti.f32, spacing: ti.f32, D: Reals,
-           least: ti.f32, q: Reals, residual: Reals, v: Vectors, wall_rub_change: Vectors, body_rub_change: Vectors,
-           a: Vectors, partial: RealTable):  # fmt: skip
+def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+           factor: RealTable, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, effective: Reals,
+           step: ti.f32, spacing: ti.f32, least: ti.f32, v: Vectors, motion: RealTable, c: Scratch,
+           partial: RealTable):  # fmt: skip
     """Sums over contacts: w dr dr, dr K dr, the error that is left of each, how many there are, and their speeds."""
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         lo, hi = block(s, n)
         length, curvature, error, members, speed = 0.0, 0.0, 0.0, 0.0, 0.0
         for i in range(lo, hi):
-            if slot[i] >= 0 and D[i] > least and inverse_density[i] > 0.0:
-                on_wall, on_body, volume = wall_rub_change[i], body_rub_change[i], V[i] / spacing**3
+            if slot[i] >= 0 and c.D[i] > least and inverse_density[i] > 0.0:
+                on_wall, on_body, volume = c.wall_change[i], c.body_change[i], V[i] / spacing**3
                 change = on_wall.dot(on_wall) + on_body.dot(on_body)
-                length += volume * effective[i] * change
-                curvature -= volume * (on_wall + on_body).dot(a[i])
-                if grip[i] > 0.0:
-                    curvature += volume * on_body.dot(others(i, a, grip, V, material, mu, count, neighbor, factor))
-                r = residual[i]
-                if q[i] > 0.0 or r > 0.0:
+                if change > 0.0:
+                    turn = turning(i, slot, c.row, motion)
+                    length += volume * effective[i] * change
+                    curvature -= volume * on_wall.dot(c.a[i] - c.wall_distance[i] * turn.cross(c.wall_normal[i]))
+                    if c.grip[i] > 0.0:
+                        others = of_others(i, c.a, motion, c, x, slot, material, V, wraps, period, count, neighbor,
+                                           factor)  # fmt: skip
+                        curvature -= volume * on_body.dot(c.a[i] + turn.cross(c.arm[i]) - others)
+                r = c.residual[i]
+                if c.q[i] > 0.0 or r > 0.0:
                     error += ti.abs(r) + effective[i] * ti.sqrt(change) / (step * spacing)
                     members += 1.0
                     speed += v[i].norm()
         partial[s, LENGTH], partial[s, CURVATURE], partial[s, ERROR] = length, curvature, error
         partial[s, MEMBERS], partial[s, SPEED] = members, speed
+
+
+@ti.kernel
+def _follow(bodies: ti.i32, rate: ti.f32, motion: RealTable, spin: RealTable):
+    """Takes what a sweep has made of the motion of bodies over into their spins."""
+    for b in range(bodies):
+        for a in ti.static(range(3)):
+            spin[b, SPIN + a] += rate * motion[b, SPIN + a]
 
 
 @ti.kernel
@@ -183,43 +225,57 @@ class Rubbing:
 
     def __init__(self, world: World):
         self.world = world
-        table = np.array([[world.frictions.between(world.bodies[k].name, world.bodies[j].name) if a.elastic or b.elastic else 0.0
-                           for j, b in enumerate(world.materials)] for k, a in enumerate(world.materials)])  # fmt: skip
+        table = np.array([[world.frictions.between(a.name, b.name) if self._rubs(a, b) else 0.0 for b in world.bodies]
+                          for a in world.bodies])  # fmt: skip
         self.mu = upload(table, ti.f32)
         elastic = np.array([m.elastic for m in world.materials])
         self.rubs = upload((elastic | table.any(axis=1)).astype(np.int32), ti.i32)
         self.partial = np.zeros((BLOCKS, SUMS), np.float32)
         self.sums = np.zeros(SUMS)
         self.acts = bool(table.any()) or world.walls.rough
+        self._scratch: tuple = (None, None)
+
+    def _rubs(self, a: BodyGroup, b: BodyGroup) -> bool:
+        return bool(self.world.materials[a.material].elastic and self.world.materials[b.material].elastic)
+
+    def scratch(self, momenta: Momenta) -> Scratch:
+        """What kernels take as one; made anew when the particles' arrays have grown."""
+        p, key = self.world.particles, (self.world.particles.capacity, momenta)
+        if self._scratch[0] != key:
+            made = Scratch(mu=self.mu, rubs=self.rubs, grip=p.grip, arm=p.arm, row=momenta.row, q=p.q, D=p.D,
+                           residual=p.residual, a=p.a, b=p.wall_gradient, wall_friction=p.wall_friction,
+                           wall_velocity=p.wall_velocity, wall_distance=p.wall_distance, wall_normal=p.wall_normal,
+                           wall_change=p.wall_rub_change, body_change=p.body_rub_change)  # fmt: skip
+            self._scratch = key, made
+        return self._scratch[1]
+
+    @property
+    def _pairs(self) -> tuple:
+        p = self.world.particles
+        return (*self.world.neighbors.pairs, p.material, p.slot, p.V, p.inverse_density)
 
     def prepare(self) -> None:
         p, w = self.world.particles, self.world
         _prepare(p.n, *w.neighbors.pairs, p.material, self.mu, p.slot, p.V, p.wall_gradient, p.wall_friction, p.grip,
-                 p.wall_rub, p.body_rub)  # fmt: skip
+                 p.arm, p.wall_rub, p.body_rub)  # fmt: skip
 
-    @property
-    def _weights(self) -> tuple:
-        p, pairs = self.world.particles, self.world.neighbors.pairs
-        return (p.material, self.mu, p.V, p.grip, *pairs[3:])
-
-    def warm_start(self, dt: float) -> None:
+    def warm_start(self, dt: float, momenta: Momenta) -> None:
         p = self.world.particles
-        _begin(p.n, *self._weights, self.rubs, p.slot, p.inverse_density, dt, p.wall_rub, p.body_rub, p.v)
+        _begin(p.n, *self._pairs, dt, p.wall_rub, p.body_rub, p.v, p.couple, self.scratch(momenta))
 
-    def push(self, dt: float, step: float) -> None:
+    def push(self, dt: float, step: float, momenta: Momenta) -> None:
         """One step of the tractions; adds to `particles.a` what it does to free particles."""
-        p, w = self.world.particles, self.world
-        _rub(p.n, *w.neighbors.pairs, p.material, self.mu, p.V, p.grip, self.rubs, p.slot, p.inverse_density,
-             p.effective_inverse_density, dt, step, p.q, p.wall_gradient, p.wall_friction, p.wall_velocity, p.v,
-             p.wall_rub, p.body_rub, p.wall_rub_change, p.body_rub_change, p.a)  # fmt: skip
+        p = self.world.particles
+        _rub(p.n, *self._pairs, p.effective_inverse_density, dt, step, p.v, momenta.spin, p.wall_rub, p.body_rub,
+             p.couple, self.scratch(momenta))  # fmt: skip
 
-    def tally(self, step: float, least: float) -> None:
+    def tally(self, dt: float, step: float, least: float, momenta: Momenta) -> None:
         """Sums up what `particles.a` has made of it."""
         p = self.world.particles
-        _tally(p.n, *self.world.neighbors.pairs[3:], p.material, self.mu, p.V, p.grip, p.slot, p.inverse_density,
-               p.effective_inverse_density, step, self.world.spacing, p.D, least, p.q, p.residual, p.v,
-               p.wall_rub_change, p.body_rub_change, p.a, self.partial)  # fmt: skip
+        _tally(p.n, *self._pairs, p.effective_inverse_density, step, self.world.spacing, least, p.v, momenta.motion,
+               self.scratch(momenta), self.partial)  # fmt: skip
         self.sums = self.partial.sum(axis=0, dtype=float)
+        _follow(momenta.bodies, 1.0 / dt, momenta.motion, momenta.spin)
 
     def finish(self, dt: float) -> None:
         p = self.world.particles

@@ -110,10 +110,10 @@ class Projection(PressureSolver):
         """Whether there are particles that cannot follow pressure each by itself."""
         return bool(self.couplings)
 
-    def constrain(self) -> None:
+    def constrain(self, rubbed: bool) -> None:
         """Lets all couplings act on `particles.a`."""
         for coupling in self.couplings:
-            coupling.constrain(self.world.particles.a)
+            coupling.constrain(self.world.particles.a, rubbed)
 
     def solve_velocities(self, dt: float, compression: float, tolerance: float) -> SolveResult:
         """Velocities by which what is at rest density comes no closer, and what is above it parts: at the rate that
@@ -189,12 +189,12 @@ class PressureSweeps:
         if self.slides:
             for coupling in self.solver.couplings:
                 coupling.push(self.dt, step)
-        self.solver.constrain()
+        self.solver.constrain(self.slides)
 
     def tally(self, step: float) -> None:
         if self.slides:
             for coupling in self.solver.couplings:
-                coupling.tally(step, self.solver.least, self.solver.sums)
+                coupling.tally(self.dt, step, self.solver.least, self.solver.sums)
 
     def unsettled(self, tolerance: float) -> bool:
         """Whether a coupling needs another sweep."""
