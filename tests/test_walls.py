@@ -59,7 +59,7 @@ class Probe:
 
     def __call__(self, points):
         """Effective distance [m], its gradient and the velocity of the wall."""
-        walls = Walls(Particles(["probe"], FIELDS), [self.wall], D, wall_profile(W), [0.0])
+        walls = Walls(Particles(["probe"], FIELDS), [self.wall], D, wall_profile(W), np.zeros((1, 1)))
         walls.upload_poses()
         n = len(points)
         out = ti.ndarray(ti.f32, n), ti.ndarray(vec3, n), ti.ndarray(vec3, n)
@@ -70,7 +70,7 @@ class Probe:
         """Density ratio and gradient that particles at these points feel."""
         p = Particles(["probe"], FIELDS)
         p.add(0, {"x": points})
-        Walls(p, [self.wall], D, wall_profile(W), [0.0]).sample(0.0)
+        Walls(p, [self.wall], D, wall_profile(W), np.zeros((1, 1))).sample(0.0)
         return p.numpy("wall_density"), p.numpy("wall_gradient")
 
 

@@ -40,7 +40,7 @@ TOLERANCE = 1e-3  # relative residual of the implicit solve
 def numerical(materials: Sequence[Any], d: float, gravity: Any) -> list[float]:
     """Kinematic viscosity [m^2/s] by `damping` for each material, at spacing d [m]."""
     scale = d * float(np.sqrt(np.linalg.norm(gravity) * d))
-    return [getattr(material, "damping", 0.0) * scale for material in materials]
+    return [0.0 if material.elastic else getattr(material, "damping", 0.0) * scale for material in materials]
 
 
 def thickest(materials: Sequence[Any], d: float, gravity: Any) -> float:
