@@ -178,6 +178,22 @@ class BodyView:
         return self._elastic.deformation(self._number)[1]
 
     @property
+    def contact_force(self) -> np.ndarray:
+        """Forces on its particles by all that touches it (n, 3) [N]: other bodies, walls, fluids, its own far parts;
+        pressure and friction, in the last step."""
+        return self._elastic.world.particles.read("contact_force", self._rows)
+
+    @property
+    def contacts(self) -> dict[str, np.ndarray]:
+        """Who touches it, and the force on it (3,) [N] of each. A particle that several push is counted to the one that
+        pushes it most."""
+        world = self._elastic.world
+        force, pusher = self.contact_force.astype(float), world.particles.read("pusher", self._rows)
+        names = {k: body.name for k, body in enumerate(world.bodies)}
+        names |= {-2 - k: wall.name for k, wall in enumerate(world.walls.walls)}
+        return {names[k]: force[pusher == k].sum(axis=0) for k in np.unique(pusher).tolist() if k in names}
+
+    @property
     def mesh(self) -> TriMesh:
         """Its surface now: `vertices` (n, 3) [m], `faces` (m, 3), and `fields` with their `normal` and, if the mesh it
         was made of has texture coordinates, `uv`. The vertices follow the particles (see `Skin`)."""

@@ -106,6 +106,9 @@ class ElasticContact(Coupling):
         self.touching = bool(self._partial.any())
         if self.turns:
             self.rubbing.prepare()
+        if not self.touching:
+            p.contact_force.fill(0.0)
+            p.pusher.fill(-1)
         return self.touching
 
     @property
@@ -154,6 +157,7 @@ class ElasticContact(Coupling):
     def finish(self, dt: float) -> None:
         if self.rubbing.acts:
             self.rubbing.finish(dt)
+        self.rubbing.find_forces(self.elasticity.momenta)
         p, bodies = self.world.particles, self.elasticity.bodies
         _accept(bodies.n, bodies.place, p.v, p.v_elastic)
 

@@ -33,6 +33,9 @@ FIELDS = (
     Field("wall_rub_change", "vector", "Pa s^2/m", "last change of dt^2 wall_rub"),
     Field("body_rub_change", "vector", "Pa s^2/m", "last change of dt^2 body_rub"),
     Field("grip", "real", "1/m^5", "sum of the weights of the particles that it rubs on"),
+    Field("contact_force", "vector", "N", "on a particle of an elastic body by all that touches it", carried=True),
+    Field("pusher", "int", "", "who pushes it most: a body, or -2 less the number of a wall; -1 nobody", carried=True,
+          initial=-1),
     Field("arm", "vector", "m", "from it to the place where it rubs on them"),
     Field("couple", "vector", "Pa", "of tractions, as they act at the surface; times dt^2 in the last sweep"),
 )
@@ -220,6 +223,31 @@ def _finish(n: ti.i32, slot: Ints, dt: ti.f32, inverse_density: Reals, wall_rub:
             wall_slide[i] -= inverse_density[i] * wall_rub[i]
 
 
+@ti.kernel
+def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+            factor: RealTable, material: Ints, slot: Ints, V: Reals, rubbed: ti.template(), p: Reals, body: Ints,
+            wall_number: Ints, wall_rub: Vectors, body_rub: Vectors, c: Scratch, force: Vectors,
+            pusher: Ints):  # fmt: skip
+    """What contacts do to each elastic particle, and who pushes it most: a body, or -2 less the number of a wall."""
+    for i in range(n):
+        if slot[i] >= 0:
+            total, who = p[i] * c.b[i], -1
+            most = total.norm()
+            if most > 0.0:
+                who = -2 - wall_number[i]
+            for k in range(count[i]):
+                j = neighbor[i, k]
+                push = (p[i] + p[j]) * factor[i, k] * difference(x[i], x[j], wraps, period)
+                total += push
+                if push.norm() > most:
+                    most, who = push.norm(), body[j]
+            if ti.static(rubbed):
+                got, _ = received(i, wall_rub, body_rub, c, x, slot, material, V, wraps, period, count, neighbor,
+                                  factor)  # fmt: skip
+                total -= got
+            force[i], pusher[i] = -V[i] * total, who
+
+
 class Rubbing:
     """The friction of all elastic bodies of a scene."""
 
@@ -280,3 +308,9 @@ class Rubbing:
     def finish(self, dt: float) -> None:
         p = self.world.particles
         _finish(p.n, p.slot, dt, p.inverse_density, p.wall_rub, p.body_rub, p.wall_slide)
+
+    def find_forces(self, momenta: Momenta) -> None:
+        """Finds `particles.contact_force`, while particles are where they were."""
+        p = self.world.particles
+        _forces(p.n, *self._pairs[:-1], self.acts, p.p, p.body, p.wall_number, p.wall_rub, p.body_rub,
+                self.scratch(momenta), p.contact_force, p.pusher)  # fmt: skip
