@@ -457,7 +457,7 @@ class Sled(Coupling):
     def __init__(self, world, number):
         self.world, self.number = world, number
 
-    def constrain(self, a, rubbed=False):
+    def constrain(self, a, moving=True):
         p = self.world.particles
         _as_one(p.n, p.body, p.m, self.number, a)
 

@@ -48,9 +48,9 @@ class Coupling:
     def finish(self, dt: float) -> None:
         """Hears that the velocities are found."""
 
-    def constrain(self, a: ti.Ndarray, rubbed: bool = False) -> None:
-        """Replaces accelerations (or displacements) of free particles by those of bound ones, in place; `rubbed` if what
-        it has found itself is among what acts."""
+    def constrain(self, a: ti.Ndarray, moving: bool = True) -> None:
+        """Replaces accelerations (or displacements) of free particles by those of bound ones, in place: velocities if
+        `moving`, or displacements beside these, which take compression out of fluids."""
         raise NotImplementedError
 
 

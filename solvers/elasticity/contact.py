@@ -73,9 +73,16 @@ def _give(n: ti.i32, place: Ints, inverse_density: Reals, moved: Vectors, a: Vec
 
 
 @ti.kernel
-def _accept(n: ti.i32, place: Ints, v: Vectors, v_elastic: Vectors):
+def _accept(n: ti.i32, place: Ints, v: Vectors, v_elastic: Vectors, D: Reals):
     for e in range(n):
         v_elastic[place[e]] = v[place[e]]
+        D[place[e]] = 0.0
+
+
+@ti.kernel
+def _stay(n: ti.i32, place: Ints, a: Vectors):
+    for e in range(n):
+        a[place[e]] = vec3(0.0)
 
 
 class Answering(Protocol):
@@ -89,7 +96,11 @@ class Answering(Protocol):
 
 
 class ElasticContact(Coupling):
-    """An elastic body answers pressures as a whole, within the step, as elasticity answers all else that acts on it."""
+    """An elastic body answers pressures as a whole, within the step, as elasticity answers all else that acts on it.
+
+    Displacements beside dt v, which take compression out of fluids, leave it where it is: they are no motion, and would
+    change the elastic energy and the angular momentum.
+    """
 
     after_warm_start = True
 
@@ -148,10 +159,13 @@ class ElasticContact(Coupling):
         goal = min(max(SHARE * max(found[rubbing.SPEED] / members, calm) * dt / d, NOISE), tolerance)
         return bool(found[rubbing.ERROR] / members > goal)
 
-    def constrain(self, a: ti.Ndarray, rubbed: bool = False) -> None:
+    def constrain(self, a: ti.Ndarray, moving: bool = True) -> None:
         p, bodies = self.world.particles, self.elasticity.bodies
+        if not moving:
+            _stay(bodies.n, bodies.place, a)
+            return
         _take(bodies.n, bodies.place, bodies.mass, p.inverse_density, a, bodies.force)
-        self.elasticity.answer(turned=self.turns and rubbed)
+        self.elasticity.answer(turned=self.turns)
         _give(bodies.n, bodies.place, p.inverse_density, bodies.correction, a)
 
     def finish(self, dt: float) -> None:
@@ -159,7 +173,7 @@ class ElasticContact(Coupling):
             self.rubbing.finish(dt)
         self.rubbing.find_forces(self.elasticity.momenta)
         p, bodies = self.world.particles, self.elasticity.bodies
-        _accept(bodies.n, bodies.place, p.v, p.v_elastic)
+        _accept(bodies.n, bodies.place, p.v, p.v_elastic, p.D)
 
 
 class RestPairs(Stage):

@@ -110,10 +110,10 @@ class Projection(PressureSolver):
         """Whether there are particles that cannot follow pressure each by itself."""
         return bool(self.couplings)
 
-    def constrain(self, rubbed: bool) -> None:
+    def constrain(self, moving: bool) -> None:
         """Lets all couplings act on `particles.a`."""
         for coupling in self.couplings:
-            coupling.constrain(self.world.particles.a, rubbed)
+            coupling.constrain(self.world.particles.a, moving)
 
     def solve_velocities(self, dt: float, compression: float, tolerance: float) -> SolveResult:
         """Velocities by which what is at rest density comes no closer, and what is above it parts: at the rate that
