@@ -110,7 +110,7 @@ def test_steps_keep_nothing():
     space = {"np": np, "pl": pl, "parts": ["water", "ball", "gripper"]}
     exec(SCENE, space)
     sim, steps = space["scene"].build(), 100
-    for _ in range(80):
+    for _ in range(200):  # until all that there is has touched
         sim.step()
     bytes_before, blocks_before = allocated()
     for _ in range(steps):

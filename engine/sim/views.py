@@ -64,8 +64,8 @@ class BodyView:
         sim, before, old = self._sim, self.x, self._read(field)
         wanted = self._numbers(field, values, old.shape)
         sim.world.particles.write(field, self._rows, wanted)
-        if field == "v" and sim.elasticity is not None and sim.step_count == 0:
-            sim.elasticity.take_velocities(self._rows)  # how it starts; later, what it is given acts as an impulse
+        if field == "v" and sim.elasticity is not None:
+            sim.elasticity.take_velocities(self._rows, old)
         sim.measure()
         if (grains := self._grain_store) is not None:
             grains.follow(self._number, before, field, wanted - old)

@@ -18,6 +18,7 @@ from pliant.solvers.elasticity.rest import Rest, rest_pose
 from pliant.solvers.stage import Stage
 
 DT = 2e-3  # default elastic step [s]: that of Kugelstadt 2021, Section 9
+SCALED = 1e-6  # of the velocities of a body: they differ by no more from a multiple of what they were
 SAME = 1e-3  # in spacings: rest shapes that differ by less are one
 
 
@@ -220,9 +221,9 @@ class Elasticity(Stage):
         if not self.solids:
             return
         p, bodies, share = self.world.particles, self.bodies, dt / self.dt
+        self._damp(dt)
         bodies.predict_positions(self.settings.numerical_damping * self.dt, share)
         self.momenta.look(p, bodies.place, bodies.mass)
-        self._damp()
         self.solve()
         self.momenta.measure(bodies.dv_external)
         if self.contact.turns:
@@ -230,17 +231,17 @@ class Elasticity(Stage):
         self.momenta.keep(bodies.dv)
         settle(bodies.n, share, bodies.place, p.inverse_density, bodies.dv, p.v_elastic, p.v)
 
-    def _damp(self) -> None:
+    def _damp(self, dt: float) -> None:
         """Slows vibrations: velocities as far as they differ from the motion of the body as a whole, or of what holds
         it."""
         if not self._damped:
             return
         p, b = self.world.particles, self.bodies
+        b.predict_positions(0.0)  # finds the particles
         gather("vector", b.n, b.place, [(p.v_elastic, b.dv)])
         self.frames.look(p, b.place, self._frame_mass)
         self.frames.measure(b.dv)
-        self.frames.slow(self.dt, self._damping, b.dv, b.dv_external)
-        b.dv.fill(0.0)
+        self.frames.slow(dt, self._damping, b.dv, p)
 
     def yielding(self, slots: np.ndarray) -> float:
         """The velocity at which a step leaves particles of a body per impulse spread over them by their mass [1/kg], in
@@ -273,10 +274,16 @@ class Elasticity(Stage):
         self.find_response()
         self.momenta.keep(self.bodies.correction)
 
-    def take_velocities(self, rows: np.ndarray) -> None:
-        """Takes the velocities of these particles as they are, after they were given from outside."""
+    def take_velocities(self, rows: np.ndarray, before: np.ndarray) -> None:
+        """Hears that velocities were given from outside. Those that are a multiple of what they were `before`, as when a
+        body is brought to rest, are its own from now on; anything else is an impulse, which it answers in the next
+        step as it answers all that acts on it."""
         p = self.world.particles
-        p.write("v_elastic", rows, p.read("v", rows))
+        now, own = p.read("v", rows).astype(float), p.read("v_elastic", rows).astype(float)
+        square = float((before.astype(float) ** 2).sum())
+        share = float((now * before).sum()) / square if square > 0.0 else 0.0
+        if 0.0 <= share <= 1.0 and float(np.abs(now - share * before).max(initial=0.0)) <= SCALED * square**0.5:
+            p.write("v_elastic", rows, share * own)
 
     def solve(self) -> None:
         """Finds `bodies.dv` from the state at `bodies.x_predicted`."""

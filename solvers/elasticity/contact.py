@@ -113,6 +113,7 @@ class ElasticContact(Coupling):
         if not self.elasticity.solids:
             return False
         p = self.world.particles
+        self.rubbing.sums[:] = 0.0
         _touched(p.n, p.slot, p.D, self._partial)
         self.touching = bool(self._partial.any())
         if self.turns:

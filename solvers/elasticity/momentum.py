@@ -211,7 +211,7 @@ def _turn(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
 
 @ti.kernel
 def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, dt: ti.f32, rate: Reals,
-          u: Vectors, dv: Vectors, motion: RealTable):  # fmt: skip
+          u: Vectors, inverse_density: Reals, v: Vectors, v_elastic: Vectors, motion: RealTable):  # fmt: skip
     ti.loop_config(block_dim=ROUNDS)
     for round in range(bodies * PIECES * ROUNDS):
         if round % ROUNDS == 0:
@@ -220,7 +220,11 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
             lo, hi = piece_of(s, extent)
             push, spin, centre = triple(motion, b, PUSH), triple(motion, b, SPIN), triple(body, b, CENTRE)
             for e in range(lo, hi):
-                dv[e] -= (1.0 - ti.exp(-2.0 * rate[e] * dt)) * (u[e] - push - spin.cross(x[place[e]] - centre))
+                i = place[e]
+                if inverse_density[i] > 0.0:
+                    less = (1.0 - ti.exp(-2.0 * rate[e] * dt)) * (u[e] - push - spin.cross(x[i] - centre))
+                    v[i] -= less
+                    v_elastic[i] -= less
 
 
 class Momenta:
@@ -264,8 +268,9 @@ class Momenta:
         if self.bodies:
             _keep(*self._where, self.body, dv, self.piece, self.motion, self.lack)
 
-    def slow(self, dt: float, rate: ti.Ndarray, u: ti.Ndarray, dv: ti.Ndarray) -> None:
-        """Adds to dv what lets velocities u, as far as they are not that `motion`, decay as vibrations do whose
-        amplitudes fall at these rates [1/s]."""
+    def slow(self, dt: float, rate: ti.Ndarray, u: ti.Ndarray, particles: Particles) -> None:
+        """Lets velocities u, as far as they are not that `motion`, decay as vibrations do whose amplitudes fall at these
+        rates [1/s]."""
         if self.bodies:
-            _slow(*self._where, self.body, dt, rate, u, dv, self.motion)
+            p = particles
+            _slow(*self._where, self.body, dt, rate, u, p.inverse_density, p.v, p.v_elastic, self.motion)
