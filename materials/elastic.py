@@ -18,11 +18,12 @@ class Elastic(Material):
                             source="jelly 1e4, rubber 1e6 to 1e7, wood 1e10")  # fmt: skip
     poisson: float = param(0.3, "Poisson's ratio: how much thinner a bar gets when it is pulled", "1", low=-0.9,
                            high=0.495, source="cork 0, steel 0.3, rubber 0.49, auxetic foam -0.5")  # fmt: skip
-    friction: float | None = param(None, "Coulomb coefficient of its surface; two that touch have the geometric mean of "
-                                   "both, None takes the other's, and without any they slide", "1", low=0.0, high=100.0,
-                                   optional=True, source="ice 0.03, wood 0.4, rubber 0.8 to 1")  # fmt: skip
-    damping: float = nonnegative(0.5, "rate at which the amplitudes of its vibrations decay, beside what the step damps "
-                                 "(`numerical_damping`); motion as a whole is not damped", "1/s", high=1e6)  # fmt: skip
+    friction: float | None = param(None, "Coulomb coefficient of its surface; two that touch have the geometric mean "
+                                   "of both, None takes the other's, and without any they slide", "1", low=0.0,
+                                   high=100.0, optional=True, source="ice 0.03, wood 0.4, rubber 0.8 to 1")  # fmt: skip
+    damping: float = nonnegative(0.5, "rate at which the amplitudes of its vibrations decay, beside what the step "
+                                 "damps (`numerical_damping`); its motion as a whole is not damped", "1/s",
+                                 high=1e6)  # fmt: skip
     zero_energy: float = nonnegative(1.0, "stiffness alpha, relative to the shear modulus, against motions of "
                                      "particles that no strain shows; 0 lets them be", "1", high=1e3,
                                      source="Kugelstadt 2021, Eq. 20")  # fmt: skip

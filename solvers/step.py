@@ -33,7 +33,8 @@ class WallSampling(Stage):
 
 
 @ti.kernel
-def _rub(n: ti.i32, dt: ti.f32, rubs: Reals, material: Ints, p: Reals, inverse_density: Reals, friction: Reals, gradient: Vectors, moving: Vectors, slide: Vectors, v: Vectors):  # fmt: skip
+def _rub(n: ti.i32, dt: ti.f32, rubs: Reals, material: Ints, p: Reals, inverse_density: Reals, friction: Reals,
+         gradient: Vectors, moving: Vectors, slide: Vectors, v: Vectors):  # fmt: skip
     """Coulomb: walls slow tangential motion by at most friction times the impulse of their pressure. Elastic bodies see
     to it themselves (`elasticity.rubbing`)."""
     for i in range(n):
@@ -70,8 +71,8 @@ class Advance(Stage):
     def run(self, dt: float) -> None:
         world, p = self.world, self.world.particles
         if world.walls.rough and not self.pressure.solves_friction:
-            _rub(p.n, dt, self._rubs, p.material, p.p, p.inverse_density, p.wall_friction, p.wall_gradient, p.wall_velocity,
-                  p.wall_slide, p.v)  # fmt: skip
+            _rub(p.n, dt, self._rubs, p.material, p.p, p.inverse_density, p.wall_friction, p.wall_gradient,
+                 p.wall_velocity, p.wall_slide, p.v)  # fmt: skip
         world.walls.feel(dt)
         _advance(p.n, dt, world.neighbors.period, p.v, p.shift, p.x)
         world.walls.advance(dt)

@@ -50,7 +50,7 @@ def test_what_falls_a_little_does_not_hop(young, pressure):
 
 
 def test_what_a_callback_adds_acts_as_it_is():
-    """A force on some particles, given as changes of velocity, moves the whole body as Newton says, in the same step."""
+    """A force on some particles, given as changes of velocity, moves the whole body as Newton says, in that step."""
     scene = pl.Scene(particle_radius=D / 2, gravity=(0, 0, 0))
     scene.add(pl.Box(size=(0.2, 0.1, 0.1)), pl.Elastic(young=1e8), name="bar")
     sim = scene.build()

@@ -152,7 +152,7 @@ def test_few_particles_hold_a_soft_body_in_long_steps():
 
 @pytest.mark.parametrize("elasticity", [pl.Split(), pl.Split(volume="cg"), pl.Peer2018()])
 def test_the_mass_that_moves_along(elasticity):
-    """That of the held particles in a soft body; a stiff one moves as a whole, and turns where it is held off-centre."""
+    """That of the held particles in a soft body; a stiff one moves as a whole, and turns, as it is held off-centre."""
     found = []
     for young in (10.0, 1e9):
         sim = jelly(young, gravity=(0, 0, 0), elasticity=elasticity)

@@ -510,7 +510,7 @@ def test_the_operator_stays_symmetric_under_a_coupling():
 
 @pytest.mark.parametrize("elasticity", [pl.Split(), pl.Peer2018(tolerance=1e-6)])
 def test_an_elastic_body_answers_pressures_symmetrically_and_keeps_momenta(elasticity):
-    """H' of `elasticity.momentum`: symmetric, no more than what free particles would do, and exact for rigid motions."""
+    """H' of `elasticity.momentum`: symmetric, no more than what free particles would do, exact for rigid motions."""
     scene = pl.Scene(particle_radius=D / 2, elasticity=elasticity)
     scene.add(pl.Box(size=(0.3, 0.2, 0.2)), pl.Elastic(young=1e6), name="cube")
     sim = scene.build()

@@ -7,7 +7,7 @@ slides along it, by friction, viscosity and the contact of sand (`wall_slide`, a
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -119,9 +119,9 @@ def _sample_walls(n: ti.i32, x: Vectors, wall: ti.i32, flat: ti.template(), side
 
 
 @ti.kernel
-def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Reals, flat: ti.template(), sides: ti.i32, pose: Vectors, frame: Vectors, cell: ti.f32, spacing: ti.f32,
-              beyond: ti.f32, directory: Directory, spline: Blocks, material: Ints, rubbing: Reals,
-              load: RealTable):  # fmt: skip
+def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Reals, flat: ti.template(), sides: ti.i32,
+              pose: Vectors, frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory,
+              spline: Blocks, material: Ints, rubbing: Reals, load: RealTable):  # fmt: skip
     """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
     it slides: the wall gets these as impulses."""
     ti.loop_config(block_dim=1)

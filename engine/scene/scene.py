@@ -303,8 +303,8 @@ class Scene:
         return sources.add_drain(self, shape, name, moves_with)
 
     def friction(self, a: Any, b: Any, mu: float) -> None:
-        """Coulomb's coefficient `mu` [1] between two bodies or walls, in place of what their materials say: 0 to 100; of
-        a body with itself, if both are one."""
+        """Coulomb's coefficient `mu` [1], 0 to 100, between two bodies or a body and a wall, in place of what their
+        materials say; of a body with itself, if both are one."""
         names = tuple(one.name if isinstance(one, Body) else str(one) for one in (a, b))
         if isinstance(mu, bool) or not isinstance(mu, (int, float, np.number)) or not 0 <= mu <= ROUGHEST:
             self.note_problem(f"friction of {names[0]!r} on {names[1]!r} must be a number from 0 to {ROUGHEST:g}, got "

@@ -32,8 +32,8 @@ class ElasticityOptions(Options):
         high=0.1, optional=True, source="Kugelstadt 2021, Algorithm 1, lines 11, 12")  # fmt: skip
 
     numerical_damping: float = param(
-        1.0, "how much of what is fast compared with the step it damps: 1 is backward Euler, steady and first order; 0 is "
-        "second order and keeps energy, for what must vibrate or bounce true", "1", low=0.0, high=1.0,
+        1.0, "how much of what is fast compared with the step it damps: 1 is backward Euler, steady and first order; 0 "
+        "is second order and keeps energy, for what must vibrate or bounce true", "1", low=0.0, high=1.0,
         source="Newmark 1959, with beta = (1 + numerical_damping)^2 / 4")  # fmt: skip
 
     @property
@@ -57,10 +57,9 @@ class Elasticity(Stage):
     that answer both. So what acts goes through the body in the same step, and at rest stresses balance it whatever the
     step: elasticity comes after the pressures of the last step have acted.
 
-    Pressure comes after that and knows nothing of stiffness: it would stop a particle of the surface as if it were
-    alone. So it takes it for as heavy as what moves along with it when its face is pushed
-    (`effective_inverse_density`), and the impulse that this makes is handed to the particle at the beginning of the
-    next step (`contact`).
+    Pressure comes after that. What its sweeps do to a body goes through the same matrix within the step (`contact`,
+    `momentum`); how light a particle of a surface appears to them by itself is in `effective_inverse_density`, by which
+    they choose their steps.
     """
 
     name = place = "elasticity"
@@ -275,9 +274,9 @@ class Elasticity(Stage):
         self.momenta.keep(self.bodies.correction)
 
     def take_velocities(self, rows: np.ndarray, before: np.ndarray) -> None:
-        """Hears that velocities were given from outside. Those that are a multiple of what they were `before`, as when a
-        body is brought to rest, are its own from now on; anything else is an impulse, which it answers in the next
-        step as it answers all that acts on it."""
+        """Hears that velocities were given from outside. Those that are a share of what they were `before`, as when a
+        body is brought to rest, are its own from now on; anything else is an impulse, which it answers in the next step
+        as it answers all that acts on it."""
         p = self.world.particles
         now, own = p.read("v", rows).astype(float), p.read("v_elastic", rows).astype(float)
         square = float((before.astype(float) ** 2).sum())

@@ -1,4 +1,4 @@
-"""What pressure sees of elastic bodies: their surfaces, as heavy as what lies behind, and no pairs of their own."""
+"""What pressure sees of elastic bodies: their surfaces and what lies behind them, and no pairs of their own."""
 
 from typing import Any, Protocol
 

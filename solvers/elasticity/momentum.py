@@ -269,8 +269,8 @@ class Momenta:
             _keep(*self._where, self.body, dv, self.piece, self.motion, self.lack)
 
     def slow(self, dt: float, rate: ti.Ndarray, u: ti.Ndarray, particles: Particles) -> None:
-        """Lets velocities u, as far as they are not that `motion`, decay as vibrations do whose amplitudes fall at these
-        rates [1/s]."""
+        """Lets velocities u, as far as they are not that `motion`, decay as in vibrations whose amplitudes fall at
+        these rates [1/s]."""
         if self.bodies:
             p = particles
             _slow(*self._where, self.body, dt, rate, u, p.inverse_density, p.v, p.v_elastic, self.motion)

@@ -53,5 +53,5 @@ class PeerSolver(Elasticity):
         self.results["elasticity"] = SolveResult(iterations)
 
     def find_response(self) -> int:
-        b = self.bodies
-        return b.iterate(self.cg, self.dt * self.settings.implicitness**0.5, b.shear, b.force, self.direction, self.image, self.z)
+        b, dt = self.bodies, self.dt * self.settings.implicitness**0.5
+        return b.iterate(self.cg, dt, b.shear, b.force, self.direction, self.image, self.z)

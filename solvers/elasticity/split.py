@@ -272,7 +272,8 @@ class PaperSolver(SplitSolver):
               bodies.R, bodies.T)  # fmt: skip
         bodies.resist(bodies.none, bodies.dv, -dt, self.residual)
         gather("vector", bodies.n, bodies.place, [(p.volume_dv, bodies.correction)])
-        iterations = bodies.iterate(self.cg, dt * self.settings.implicitness**0.5, bodies.none, self.residual, self.direction, self.image, self.z)
+        implicit = dt * self.settings.implicitness**0.5
+        iterations = bodies.iterate(self.cg, implicit, bodies.none, self.residual, self.direction, self.image, self.z)
         scatter_vectors(bodies.n, bodies.place, bodies.correction, p.volume_dv)
         bodies.accept(self.settings.implicitness * dt)
         self.results["volume"] = SolveResult(iterations)

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-import taichi as ti
-
 from pliant.core.fields import Field
 from pliant.core.options import Options
 from pliant.core.world import World
