@@ -111,8 +111,8 @@ class BodyView:
 
     @property
     def v(self) -> np.ndarray:
-        """Velocities (n, 3) [m/s]. What is added to those of an elastic body acts as an impulse, m dv, in the next step;
-        if all are scaled down, as by v = 0, it goes on with these."""
+        """Velocities (n, 3) [m/s]. What is added to those of an elastic body acts as an impulse, m dv, in the next
+        step; if all are scaled down, as by v = 0, it goes on with these."""
         return self._read("v")
 
     @v.setter
