@@ -119,8 +119,7 @@ class ElasticContact(Coupling):
         if self.turns:
             self.rubbing.prepare()
         if not self.touching:
-            p.contact_force.fill(0.0)
-            p.pusher.fill(-1)
+            self.rubbing.forget()
         return self.touching
 
     @property

@@ -287,6 +287,13 @@ class Rubbing:
         _prepare(p.n, *w.neighbors.pairs, p.material, self.mu, p.slot, p.V, p.wall_gradient, p.wall_friction, p.grip,
                  p.arm, p.wall_rub, p.body_rub)  # fmt: skip
 
+    def forget(self) -> None:
+        """Nothing touches."""
+        p = self.world.particles
+        for field in (p.wall_rub, p.body_rub, p.contact_force):
+            field.fill(0.0)
+        p.pusher.fill(-1)
+
     def warm_start(self, dt: float, momenta: Momenta) -> None:
         p = self.world.particles
         _begin(p.n, *self._pairs, dt, p.wall_rub, p.body_rub, p.v, p.couple, self.scratch(momenta))
