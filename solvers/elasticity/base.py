@@ -12,6 +12,7 @@ from pliant.core.options import Options, param, positive
 from pliant.core.world import World
 from pliant.solvers.elasticity import rubbing
 from pliant.solvers.elasticity.body import ElasticBodies, Law, settle
+from pliant.solvers.elasticity.compliance import Compliance
 from pliant.solvers.elasticity.contact import ElasticContact, RestPairs
 from pliant.solvers.elasticity.momentum import Momenta
 from pliant.solvers.elasticity.rest import Rest, rest_pose
@@ -160,6 +161,7 @@ class Elasticity(Stage):
     def refresh(self) -> None:
         """Takes over the stiffness of the bodies and which of their particles are free, once one of these changed."""
         self._changed = bool(self.solids)
+        self.compliance: Compliance | None = None  # where answers can be condensed to those who touch
         self.laws = [Law.of(self._material(b)) for b in self.solids]
         if not self.solids:
             return

@@ -11,6 +11,7 @@ from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.world import Coupling, World
 from pliant.solvers.elasticity import rubbing
+from pliant.solvers.elasticity.compliance import Compliance
 from pliant.solvers.elasticity.momentum import Momenta
 from pliant.solvers.elasticity.rubbing import Rubbing
 from pliant.solvers.pressure import system
@@ -91,8 +92,11 @@ class Answering(Protocol):
     solids: list[int]
     bodies: Any
     momenta: Momenta
+    compliance: Compliance | None
 
     def answer(self, turned: bool = False) -> None: ...
+
+    def find_response(self) -> int: ...
 
 
 class ElasticContact(Coupling):
@@ -108,6 +112,7 @@ class ElasticContact(Coupling):
         self.world, self.elasticity = world, elasticity
         self._partial = np.zeros(BLOCKS, np.float32)
         self.rubbing, self.touching = Rubbing(world), False
+        self.condensed: Compliance | None = None
 
     def prepare(self) -> bool:
         if not self.elasticity.solids:
@@ -116,6 +121,9 @@ class ElasticContact(Coupling):
         self.rubbing.sums[:] = 0.0
         _touched(p.n, p.slot, p.D, self._partial)
         self.touching = bool(self._partial.any())
+        compliance = self.elasticity.compliance if self.touching else None
+        self.condensed = compliance if compliance is not None and compliance.find_contacts(p) else None
+        self._begun = False
         if self.turns:
             self.rubbing.prepare()
         if not self.touching:
@@ -164,11 +172,19 @@ class ElasticContact(Coupling):
         if not moving:
             _stay(bodies.n, bodies.place, a)
             return
+        if self.condensed is not None:
+            if not self._begun:
+                self.condensed.begin(p, self.elasticity.find_response)
+                self._begun = True
+            self.condensed.answer(p, a, self.turns)
+            return
         _take(bodies.n, bodies.place, bodies.mass, p.inverse_density, a, bodies.force)
         self.elasticity.answer(turned=self.turns)
         _give(bodies.n, bodies.place, p.inverse_density, bodies.correction, a)
 
     def finish(self, dt: float) -> None:
+        if self.condensed is not None and self._begun:
+            self.condensed.spread(self.world.particles, dt, self.elasticity.find_response)
         if self.rubbing.acts:
             self.rubbing.finish(dt)
         self.rubbing.find_forces(self.elasticity.momenta)

@@ -109,7 +109,7 @@ def _sum(s: ti.i32, by_mass: ti.template(), extent: ti.template(), place: ti.tem
 
 
 @ti.func
-def _answer(b: ti.i32, turn: vec3, body: ti.template()):
+def answer_turn(b: ti.i32, turn: vec3, body: ti.template()):
     """The angular velocity of a body that has this angular momentum."""
     inverse = mat3(0.0)
     for a, c in ti.static(ti.ndrange(3, 3)):
@@ -123,7 +123,7 @@ def _motion_of(b: ti.i32, piece: ti.template(), body: ti.template()):
     push, turn = vec3(0.0), vec3(0.0)
     for a in ti.static(range(3)):
         push[a], turn[a] = added_up(b, a, piece), added_up(b, 3 + a, piece)
-    return push / ti.max(body[b, MASS], 1e-30), _answer(b, turn, body)
+    return push / ti.max(body[b, MASS], 1e-30), answer_turn(b, turn, body)
 
 
 @ti.kernel
@@ -204,7 +204,7 @@ def _turn(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
         turn = vec3(0.0)
         for a in ti.static(range(3)):
             turn[a] = scale * added_up(b, a, piece)
-        spin = _answer(b, turn, body)
+        spin = answer_turn(b, turn, body)
         for a in ti.static(range(3)):
             motion[b, SPIN + a] += spin[a]
 

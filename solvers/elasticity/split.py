@@ -43,6 +43,7 @@ from pliant.core.world import World
 from pliant.errors import PliantError
 from pliant.solvers.elasticity.base import SAME, Elasticity, ElasticityOptions
 from pliant.solvers.elasticity.body import HELD, Law, add_impulse, press
+from pliant.solvers.elasticity.compliance import Columns, Compliance
 from pliant.solvers.elasticity.rest import Rest, congruent, stiffness
 from pliant.solvers.linear.cg import ConjugateGradient
 from pliant.solvers.linear.cholesky import Factor, factorise
@@ -206,6 +207,8 @@ class SplitSolver(Elasticity):
         assert self._coming is not None
         pairs, self._coming = self._coming.result(), None
         self.solvers = [f.bind(np.array([start + share.free for start in share.starts])) for f, share in pairs]
+        if all(isinstance(factor, Factor) for factor, _ in pairs):
+            self.compliance = Compliance(Columns(pairs, self.bodies.n), self.momenta, self.bodies)
         super().find_effective_densities()
         own = self.bodies.read("inverse_density") * np.clip(self._shares_of_motion(), LEAST_SHARE, 1.0)
         self.bodies.write("effective_inverse_density", own)
