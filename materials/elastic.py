@@ -21,7 +21,7 @@ class Elastic(Material):
     friction: float | None = param(None, "Coulomb coefficient of its surface; two that touch have the geometric mean "
                                    "of both, None takes the other's, and without any they slide", "1", low=0.0,
                                    high=100.0, optional=True, source="ice 0.03, wood 0.4, rubber 0.8 to 1")  # fmt: skip
-    damping: float = nonnegative(0.5, "rate at which the amplitudes of its vibrations decay, beside what the step "
+    damping: float = nonnegative(2.0, "rate at which the amplitudes of its vibrations decay, beside what the step "
                                  "damps (`numerical_damping`); its motion as a whole is not damped", "1/s",
                                  high=1e6)  # fmt: skip
     zero_energy: float = nonnegative(1.0, "stiffness alpha, relative to the shear modulus, against motions of "

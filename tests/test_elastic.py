@@ -56,6 +56,7 @@ def settle(sim, n=400):
 def forces(sim):
     """Elastic forces on the particles where they are, and the sum of their sizes' scale."""
     bodies = sim.elasticity.bodies
+    bodies.find_places()
     bodies.predict_positions(0.0)
     bodies.find_forces(1.0)
     return bodies.force.to_numpy().astype(float)

@@ -494,7 +494,7 @@ def test_the_operator_stays_symmetric_under_a_coupling():
 
     def column(q, coupled):
         p.set("q", q)
-        system.accelerate(p.n, *sim.world.neighbors.pairs, p.wall_gradient, p.inverse_density, p.q, p.a)
+        system.accelerate(p.n, *sim.world.neighbors.pairs, p.wall_gradient, p.inverse_density, p.D, p.q, p.a)
         if coupled:
             Sled(sim.world, 1).constrain(p.a)
         system.respond(p.n, *sim.world.neighbors.pairs, p.wall_gradient, p.V, D**3, p.D, 0.0, p.q, p.change, p.a,

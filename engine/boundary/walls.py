@@ -274,7 +274,7 @@ class Walls(Store):
         self._partial = np.zeros((BLOCKS, 6), np.float32)
         self._felt: tuple = (None, None)
         self._rubbing = [upload(row, ti.f32) for row in friction]
-        self.rough = bool(friction.any())
+        self.friction, self.rough = friction, bool(friction.any())
 
     def upload_poses(self) -> None:
         """Tells the device where the walls are; those at rest are told once."""

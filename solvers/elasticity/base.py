@@ -7,7 +7,7 @@ import numpy as np
 import taichi as ti
 
 from pliant.core.backend import upload
-from pliant.core.fields import Field, gather
+from pliant.core.fields import Field
 from pliant.core.options import Options, param, positive
 from pliant.core.world import World
 from pliant.solvers.elasticity import rubbing
@@ -20,6 +20,8 @@ from pliant.solvers.stage import Stage
 
 DT = 2e-3  # default elastic step [s]: that of Kugelstadt 2021, Section 9
 SCALED = 1e-6  # of the velocities of a body: they differ by no more from a multiple of what they were
+CALM = 0.1  # in sqrt(g d): vibrations slower than this cannot be seen...
+SETTLING = 20.0  # [1/s] ...and decay by up to this rate in a body that lies on something, so that it comes to rest
 SAME = 1e-3  # in spacings: rest shapes that differ by less are one
 
 
@@ -33,7 +35,7 @@ class ElasticityOptions(Options):
         high=0.1, optional=True, source="Kugelstadt 2021, Algorithm 1, lines 11, 12")  # fmt: skip
 
     numerical_damping: float = param(
-        1.0, "how much of what is fast compared with the step it damps: 1 is backward Euler, steady and first order; 0 "
+        0.5, "how much of what is fast compared with the step it damps: 1 is backward Euler, steady and first order; 0 "
         "is second order and keeps energy, for what must vibrate or bounce true", "1", low=0.0, high=1.0,
         source="Newmark 1959, with beta = (1 + numerical_damping)^2 / 4")  # fmt: skip
 
@@ -71,6 +73,7 @@ class Elasticity(Stage):
         Field("effective_inverse_density", "real", "m^3/kg", "of a particle together with what moves along with it",
               carried=True),
         *rubbing.FIELDS,
+        Field("solid_density", "real", "1", "density ratio by walls and other solids than its own body"),
         Field("rest_density", "real", "1", "density ratio by its own body at rest", carried=True),
         Field("edge", "real", "1", "what its density ratio lacks to that of a plane surface", carried=True),
     )  # fmt: skip
@@ -190,6 +193,7 @@ class Elasticity(Stage):
 
     def deformation(self, b: int) -> tuple[np.ndarray, np.ndarray]:
         """Deformation gradients and rotations (n, 3, 3) of one body as it is now."""
+        self.bodies.find_places()
         self.bodies.predict_positions(0.0)
         self.bodies.find_forces(1.0)
         k = self.solids.index(b)
@@ -215,16 +219,18 @@ class Elasticity(Stage):
             if not self.free[first:last].all():
                 mass[first:last] *= ~self.free[first:last]
         self._damped = bool(rates.any()) and not self.world.neighbors.wraps
-        self.frames = Momenta(spans, self.bodies.n)
+        self.frames = self.momenta if self.momenta.bodies == len(spans) else Momenta(spans, self.bodies.n)
         self._damping, self._frame_mass = upload(rates, ti.f32), upload(mass, ti.f32)
 
     def run(self, dt: float) -> None:
         if not self.solids:
             return
         p, bodies, share = self.world.particles, self.bodies, dt / self.dt
+        bodies.find_places()
         self._damp(dt)
         bodies.predict_positions(self.settings.numerical_damping * self.dt, share)
-        self.momenta.look(p, bodies.place, bodies.mass)
+        if not (self._damped and self.frames is self.momenta):
+            self.momenta.look(p, bodies.place, bodies.mass)
         self.solve()
         self.momenta.measure(bodies.dv_external)
         if self.contact.turns:
@@ -237,12 +243,10 @@ class Elasticity(Stage):
         it."""
         if not self._damped:
             return
-        p, b = self.world.particles, self.bodies
-        b.predict_positions(0.0)  # finds the particles
-        gather("vector", b.n, b.place, [(p.v_elastic, b.dv)])
-        self.frames.look(p, b.place, self._frame_mass)
-        self.frames.measure(b.dv)
-        self.frames.slow(dt, self._damping, b.dv, p)
+        w, b = self.world, self.bodies
+        self.frames.look(w.particles, b.place, self._frame_mass)
+        calm = CALM * float(np.sqrt(np.linalg.norm(w.gravity) * w.spacing))
+        self.frames.slow(dt, self._damping, calm, SETTLING if calm > 0.0 else 0.0, b.mass, b.dv, w.particles)
 
     def yielding(self, slots: np.ndarray) -> float:
         """The velocity at which a step leaves particles of a body per impulse spread over them by their mass [1/kg], in
@@ -251,6 +255,7 @@ class Elasticity(Stage):
         bodies = self.bodies
         mass = bodies.mass.to_numpy()[slots].astype(float)
         along = mass / mass.sum()
+        bodies.find_places()
         bodies.predict_positions(0.0)
         bodies.find_forces(1.0)  # for the rotations as they are
         self.momenta.look(self.world.particles, bodies.place, bodies.mass)

@@ -128,20 +128,26 @@ def sum_energy(n: ti.i32, wraps: ti.template(), period: Vectors, X: Vectors, cou
 
 
 @ti.kernel
-def predict_positions(n: ti.i32, slot: Ints, inverse_density: Reals, share: ti.f32, dt: ti.f32, x: Vectors, v: Vectors,
-                      v_elastic: Vectors, place: Ints, x_predicted: Vectors, dv_external: Vectors, dv: Vectors,
-                      correction: Vectors):  # fmt: skip
-    """Elastic particles in their own order: where each is among all, where it would be after dt at the velocity that
-    elasticity left it with, and what everything else has added to that since, as if over all of dt."""
+def find_places(n: ti.i32, slot: Ints, place: Ints):
+    """Where each elastic particle is among all."""
     for i in range(n):
-        e = slot[i]
-        if e >= 0:
-            if inverse_density[i] == 0.0:
-                v_elastic[i] = v[i]
-            place[e] = i
-            x_predicted[e] = x[i] + dt * v_elastic[i]
-            dv_external[e] = (v[i] - v_elastic[i]) / share
-            dv[e], correction[e] = vec3(0.0), vec3(0.0)
+        if slot[i] >= 0:
+            place[slot[i]] = i
+
+
+@ti.kernel
+def predict_positions(n: ti.i32, place: Ints, inverse_density: Reals, share: ti.f32, dt: ti.f32, x: Vectors, v: Vectors,
+                      v_elastic: Vectors, x_predicted: Vectors, dv_external: Vectors, dv: Vectors,
+                      correction: Vectors):  # fmt: skip
+    """Where elastic particles, in their own order, would be after dt at the velocity that elasticity left them with,
+    and what everything else has added to that since, as if over all of dt."""
+    for e in range(n):
+        i = place[e]
+        if inverse_density[i] == 0.0:
+            v_elastic[i] = v[i]
+        x_predicted[e] = x[i] + dt * v_elastic[i]
+        dv_external[e] = (v[i] - v_elastic[i]) / share
+        dv[e], correction[e] = vec3(0.0), vec3(0.0)
 
 
 @ti.kernel
@@ -234,6 +240,7 @@ class ElasticBodies:
         particles.slot.fill(-1)
         self.write("slot", np.arange(n))
         self.place = ti.ndarray(ti.i32, n)
+        self.pushed = ti.ndarray(ti.i32, n)  # whether there is something that presses on it
         self._upload(rests)
         self.mass = upload(self.read("m"), ti.f32)
         self.x_predicted, self.dv_external, self.force = (ti.ndarray(vec3, n) for _ in range(3))
@@ -307,11 +314,15 @@ class ElasticBodies:
     def pairs(self) -> tuple:
         return (self.wraps, self.period, self.X, self.count, self.neighbor)
 
+    def find_places(self) -> None:
+        """Takes over where the particles are among all, after they were sorted."""
+        find_places(self.particles.n, self.particles.slot, self.place)
+
     def predict_positions(self, dt: float, share: float = 1.0) -> None:
-        """Finds the particles, where they would be after dt [s], and what acted on them in the last `share` of dt."""
+        """Finds where the particles would be after dt [s], and what acted on them in the last `share` of dt."""
         p = self.particles
-        predict_positions(p.n, p.slot, p.inverse_density, share, dt, p.x, p.v, p.v_elastic, self.place,
-                          self.x_predicted, self.dv_external, self.dv, self.correction)  # fmt: skip
+        predict_positions(self.n, self.place, p.inverse_density, share, dt, p.x, p.v, p.v_elastic, self.x_predicted,
+                          self.dv_external, self.dv, self.correction)  # fmt: skip
 
     def find_forces(self, scale: float, volume: bool = True) -> None:
         """`force`: scale times the elastic force at `x_predicted`, with the volume term or without."""
@@ -346,6 +357,7 @@ class ElasticBodies:
 
     def energy(self) -> float:
         """Elastic energy of the present state [J]."""
+        self.find_places()
         self.predict_positions(0.0)
         self.find_forces(1.0)
         sum_energy(self.n, *self.pairs, self.zero_energy, self.S, self.shear, self.lame_lambda, self.rank, self.weight,

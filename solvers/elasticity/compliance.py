@@ -1,8 +1,8 @@
 """How particles of elastic bodies that touch something answer impulses: H' of `momentum`, condensed to them.
 
 Within the sweeps of a solve only particles that touch are pushed, and only what these do is asked for. So of the answer
-H of the matrix, which never changes, their rows and columns are enough: a dense block for each body. A column costs a
-solve, once; a sweep then costs as much as there are contacts. With impulses J, places r from the centre and Q = H M r,
+H of the matrix, which never changes, their rows and columns are enough: a dense block for each body, made once for all
+around the place where it touches (`linear.condense`). A sweep then costs as much as there are contacts. With impulses J, places r from the centre and Q = H M r,
 which is solved for once in a step,
 
     u_c = sum_k H_ck J_k - w x Q_c - z x r_c + w' x r_c,
@@ -17,47 +17,23 @@ from typing import Any
 
 import numpy as np
 import taichi as ti
+from scipy.spatial import KDTree
 
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, upload, vec3
 from pliant.core.particles import Particles
 from pliant.solvers.elasticity.body import ElasticBodies
 from pliant.solvers.elasticity.momentum import CENTRE, MASS, PUSH, SPIN, Momenta, answer_turn, triple
 
-BATCH = 4  # copies of a body, of three columns each, that are solved for at a time
-MOST_COLUMNS = 1 << 28  # numbers that all columns may take together: a gibibyte
-MOST_ENTRIES = 1 << 26  # numbers that the blocks of a step may take
-MOST_WORK = 1.5e10  # contacts times entries of the factor: what takes longer, some seconds, is not worth its time
-LEAST_ROOM = 1 << 20
+SMALL = 1000  # unknowns of a factor up to which all of them are taken at once
+AROUND = 3.0  # in spacings: how far around a contact particles of the surface are taken along, for it will move
+SHELL = 1.5  # in spacings from the surface: what can touch something
+STALE = 3  # times as many as are wanted now: then those of the past are forgotten
+MOST_ENTRIES = 1 << 26  # numbers that all blocks may take together
+FEW_ENTRIES = 1 << 20  # a product with a block of so many costs less than the launches of a solve
 
 # Columns of the tables of contacts, and of bodies
-SLOT, LOCAL, BASE, START, SIZE, ROW, KINDS = range(7)  # its particle, where in columns, its column, its body's contacts
+SLOT, LOCAL, BASE, START, SIZE, ROW, KINDS = range(7)  # its particle, column and row in the store, its body's contacts
 FROM_IMPULSES, FROM_MATRIX, TABLE = 0, 3, 6  # w and z
-
-
-@ti.kernel
-def _flag(n: ti.i32, slot: Ints, D: Reals, touching: Ints):
-    for i in range(n):
-        if slot[i] >= 0:
-            touching[slot[i]] = ti.cast(D[i] > 0.0, ti.i32)
-
-
-@ti.kernel
-def _unit(columns: ti.i32, n: ti.i32, wanted: Ints, rhs: Vectors):
-    """Right-hand sides for columns: three in each copy."""
-    for k in range(rhs.shape[0]):
-        rhs[k] = vec3(0.0)
-    for k in range(columns):
-        at = k // 3 * n + wanted[k]
-        for a in ti.static(range(3)):
-            if k % 3 == a:
-                rhs[at][a] = 1.0
-
-
-@ti.kernel
-def _keep_columns(columns: ti.i32, n: ti.i32, begin: ti.i32, solved: Vectors, store: Reals):
-    for j in range(n):
-        for k in range(columns):
-            store[begin + k * n + j] = solved[k // 3 * n + j][k % 3]
 
 
 @ti.kernel
@@ -168,113 +144,113 @@ def _set_velocities(n: ti.i32, rate: ti.f32, place: Ints, inverse_density: Reals
             v[i] = v_elastic[i] + rate * correction[e]
 
 
-class Columns:
-    """Columns of the answers of all factors, made when they are needed."""
+class Condensed:
+    """The inverse of one factor, condensed to those of its unknowns that touch something or soon may."""
 
-    def __init__(self, shares: Sequence[tuple[Any, Any]], n: int):
-        """`shares` are the factors and their bodies (`split.Share`), `n` is the number of all slots."""
-        self.local, self.share = np.full(n, -1), np.full(n, -1)
-        self.size = [len(share.free) for _, share in shares]
-        self._solvers: list[Any] = [None] * len(shares)
-        self._factors = [factor for factor, _ in shares]
-        for k, (_, share) in enumerate(shares):
-            for start in share.starts:
-                self.local[start + share.free], self.share[start + share.free] = np.arange(self.size[k]), k
-        self.base: dict[tuple[int, int], int] = {}  # of a share's column in the store
-        self.store, self.used = ti.ndarray(ti.f32, LEAST_ROOM), 0
+    def __init__(self, factor: Any, share: Any, spacing: float):
+        """`share` are the bodies that have this factor (`split.Share`)."""
+        self.factor, self.n, self.spacing = factor, len(share.free), spacing
+        self.X = share.rest.X[share.free]
+        surface = share.rest.X[share.rest.normals.any(axis=1)]
+        self.shell = np.ones(self.n, bool)
+        if self.n > SMALL and len(surface):
+            self.shell = KDTree(surface).query(self.X)[0] < SHELL * spacing
+        self.take(np.zeros(0, int))
 
-    def work(self, slots: np.ndarray) -> float:
-        """Entries of factors that are passed for the columns of these particles, were there none yet."""
-        counts = np.bincount(self.share[slots], minlength=len(self._factors))
-        return float(sum(count * factor.nnz for count, factor in zip(counts, self._factors, strict=True)))
+    def take(self, members: np.ndarray) -> None:
+        """Condenses to these unknowns."""
+        self.members, self.index = members, np.full(self.n, -1)
+        self.index[members] = np.arange(len(members))
+        self.inverse = self.factor.condense(members) if len(members) else np.zeros((0, 0), np.float32)
 
-    def fetch(self, slots: np.ndarray) -> np.ndarray | None:
-        """Where the columns of these particles begin in the store, -1 for held ones; None if they are too many."""
-        keys = list(zip(self.share[slots].tolist(), self.local[slots].tolist(), strict=True))
-        wanted = set(keys) - {(-1, -1)}
-        if sum(self.size[k] for k, _ in wanted) > MOST_COLUMNS:
-            return None
-        missing = sorted(wanted - self.base.keys())
-        need = sum(self.size[k] for k, _ in missing)
-        if self.used + need > MOST_COLUMNS:  # those of the past make room
-            self.base, self.used, missing = {}, 0, sorted(wanted)
-            need = sum(self.size[k] for k, _ in missing)
-        self._reserve(self.used + need)
-        for k in {k for k, _ in missing}:
-            self._make(k, [local for share, local in missing if share == k])
-        return np.array([self.base.get(key, -1) for key in keys])
+    def include(self, wanted: np.ndarray) -> bool:
+        """Sees to it that these are among the members; whether there are new ones."""
+        if (self.index[wanted] >= 0).all():
+            return False
+        members = np.arange(self.n)
+        if self.n > SMALL:
+            around = KDTree(self.X[wanted]).query(self.X, distance_upper_bound=AROUND * self.spacing)[0] < np.inf
+            near = np.union1d(wanted, np.flatnonzero(around & self.shell))
+            members = np.union1d(self.members, near)
+            if len(members) > STALE * len(near):
+                members = near
+        self.take(members)
+        return True
 
-    def _reserve(self, room: int) -> None:
-        if room > self.store.shape[0]:
-            larger = ti.ndarray(ti.f32, min(max(room, 2 * self.store.shape[0]), MOST_COLUMNS))
-            values = np.zeros(larger.shape[0], np.float32)
-            values[: self.used] = self.store.to_numpy()[: self.used]
-            larger.from_numpy(values)
-            self.store = larger
-
-    def _make(self, k: int, wanted: list[int]) -> None:
-        n = self.size[k]
-        if self._solvers[k] is None:
-            solver = self._factors[k].bind(np.arange(BATCH * n).reshape(BATCH, n))
-            self._solvers[k] = solver, ti.ndarray(vec3, BATCH * n), ti.ndarray(ti.i32, 3 * BATCH)
-        solver, array, index = self._solvers[k]
-        for first in range(0, len(wanted), 3 * BATCH):
-            some = wanted[first : first + 3 * BATCH]
-            index.from_numpy(np.array(some + [0] * (3 * BATCH - len(some)), np.int32))
-            _unit(len(some), n, index, array)
-            solver.solve(array, array)
-            _keep_columns(len(some), n, self.used, array, self.store)
-            for local in some:
-                self.base[k, local] = self.used
-                self.used += n
+    def is_worth_it(self, size: int) -> bool:
+        """Whether so many contacts of one body cost less condensed than the whole of it in each sweep."""
+        return size**2 <= max(self.factor.nnz, FEW_ENTRIES)
 
 
 class Compliance:
     """The contacts of a step, and how they answer."""
 
-    def __init__(self, columns: Columns, momenta: Momenta, bodies: ElasticBodies):
+    def __init__(self, shares: Sequence[tuple[Any, Any]], momenta: Momenta, bodies: ElasticBodies, spacing: float):
+        """`shares` are the factors and their bodies (`split.Share`)."""
         n = bodies.n
-        self.columns, self.momenta, self.bodies, self.n = columns, momenta, bodies, n
-        self.flags = ti.ndarray(ti.i32, n)
+        self.momenta, self.bodies, self.n = momenta, bodies, n
+        self.shares = [Condensed(factor, share, spacing) for factor, share in shares]
+        self.local, self.share = np.full(n, -1), np.full(n, -1)
+        for k, (_, share) in enumerate(shares):
+            for start in share.starts:
+                self.local[start + share.free], self.share[start + share.free] = np.arange(len(share.free)), k
         self.Q, self.total = ti.ndarray(vec3, n), ti.ndarray(vec3, n)
         rows = max(momenta.bodies, 1)
         self.T, self.spins, self.extra = (ti.ndarray(ti.f32, (rows, k)) for k in (9, TABLE, 3))
         self.slots, self.fits = np.zeros(0, int), False
-        self._row = momenta.row.to_numpy()
+        self._row, self._spans = momenta.row.to_numpy(), momenta.extent.to_numpy()
         self._body = np.searchsorted(bodies.starts, np.arange(n), side="right")
+        self._stored = False
 
-    def find_contacts(self, particles: Particles) -> bool:
+    @property
+    def members(self) -> list[list[int]]:
+        """Which unknowns of each factor it is condensed to: results depend on it, if only by what is rounded."""
+        return [one.members.tolist() for one in self.shares]
+
+    def take(self, members: list[list[int]]) -> None:
+        """Takes back what `members` was."""
+        for one, known in zip(self.shares, members, strict=True):
+            if not np.array_equal(one.members, known):
+                one.take(np.array(known, int))
+                self._stored, self.slots = False, np.zeros(0, int)
+
+    def find_contacts(self) -> bool:
         """Takes over who touches. False if they are too many: then the whole body has to answer."""
-        p = particles
-        _flag(p.n, p.slot, p.D, self.flags)
-        slots = np.flatnonzero(self.flags.to_numpy()[: self.n])
+        slots = np.flatnonzero(self.bodies.pushed.to_numpy())
         if not np.array_equal(slots, self.slots):
-            self.slots, self.fits = slots, self._condense(slots)
+            self.slots, self.fits = slots, self._condense(slots[self.local[slots] >= 0])
         return self.fits
 
-    def _condense(self, slots: np.ndarray) -> bool:
-        free = slots[self.columns.local[slots] >= 0]
-        body = self._body[free]
+    def _condense(self, free: np.ndarray) -> bool:
+        """Makes the blocks of the free particles that touch."""
         if not len(free):
             return False
+        body, share, local = self._body[free], self.share[free], self.local[free]
         first, size = np.searchsorted(body, body), np.bincount(body)[body]
-        if int(size.sum()) > MOST_ENTRIES or self.columns.work(free) > MOST_WORK:
+        if size.sum() > MOST_ENTRIES or not all(self.shares[k].is_worth_it(size[share == k].max()) for k in {*share}):
             return False
-        base = self.columns.fetch(free)
-        if base is None:
-            return False
+        if any([self.shares[k].include(np.unique(local[share == k])) for k in {*share}]) or not self._stored:
+            if sum(one.inverse.size for one in self.shares) > MOST_ENTRIES:
+                return False
+            self._store()
         self.count = len(free)
         table = np.zeros((self.count, KINDS), np.int64)
-        table[:, SLOT], table[:, LOCAL], table[:, BASE] = free, self.columns.local[free], base
-        table[:, START], table[:, SIZE], table[:, ROW] = first, size, self._row[free]
+        table[:, SLOT], table[:, START], table[:, SIZE], table[:, ROW] = free, first, size, self._row[free]
+        for k in {*share}:
+            mine, one = share == k, self.shares[k]
+            table[mine, LOCAL] = one.index[local[mine]]
+            table[mine, BASE] = self._begin[k] + len(one.members) * table[mine, LOCAL]
         self.contact, self.offset = upload(table, ti.i32), upload(np.cumsum(size) - size, ti.i32)
-        rows = np.arange(max(self.momenta.bodies, 1))
-        row = self._row[free]
-        begin = np.array([np.flatnonzero(row == b)[:1].sum() for b in rows])
-        self.extent = upload(np.stack([begin, begin + np.array([(row == b).sum() for b in rows])], axis=1), ti.i32)
+        self.extent = upload(np.searchsorted(free, self._spans), ti.i32)
         self.matrix, self.J = ti.ndarray(ti.f32, int(size.sum())), ti.ndarray(ti.f32, 3 * self.count)
-        _gather_blocks(self.count, self.contact, self.offset, self.columns.store, self.matrix)
+        _gather_blocks(self.count, self.contact, self.offset, self.store, self.matrix)
         return True
+
+    def _store(self) -> None:
+        """Puts all condensed inverses one after the other."""
+        self._begin = np.cumsum([0] + [one.inverse.size for one in self.shares])
+        self.store = upload(np.concatenate([one.inverse.ravel() for one in self.shares]), ti.f32)
+        self._stored = True
 
     def begin(self, particles: Particles, find_response: Callable[[], int]) -> None:
         """No impulses yet; and Q, for bodies where they are now."""

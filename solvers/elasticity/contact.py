@@ -19,17 +19,18 @@ from pliant.solvers.stage import Stage, material_table
 
 TOUCH = 0.05  # density ratio by walls and other solids from which on they count as touching
 CROWDED = 1.2  # a density ratio above this is no contact but an overlap, and undone bit by bit
-SHARE = 0.02  # of the motion in a step that contacts may be left wrong by
-CALM = 5e-3  # in sqrt(g d): below this speed nothing moves that one could see
+SHARE = 0.05  # of the motion in a step that contacts may be left wrong by
+CALM = 1e-2  # in sqrt(g d): below this speed nothing moves that one could see
 NOISE = 1e-6  # what single precision leaves
 OWN = 2.0  # in supports: particles of one body nearer than this at rest never press on each other
+PUSHED, SOLID = range(2)  # what is counted of elastic particles: pushed by anything, and by solids
 
 
 @ti.kernel
 def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
               factor: RealTable, w: ti.template(), h: ti.f32, sigma: ti.f32, reach: ti.f32, elastic: Reals,
               material: Ints, body: Ints, V: Reals, rest: Vectors, rest_density: Reals, edge: Reals, wall: Reals,
-              density: Reals):  # fmt: skip
+              solid_density: Reals, density: Reals):  # fmt: skip
     """Edges and corners have fewer neighbors than a plane surface, which leaves room for the fluid that surrounds them.
     On a wall or a solid they would sink in by as much, so there they count as a plane surface."""
     for i in range(n):
@@ -45,19 +46,23 @@ def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, coun
                         more = V[j] * sigma * w(difference(x[i], x[j], wraps, period).norm() / h)
                         rho += more
                         touching += ti.select(elastic[material[j]] != 0.0, more, 0.0)
+            solid_density[i] = touching
             density[i] = ti.min(rho + edge[i] * ti.min(touching / TOUCH, 1.0), CROWDED)
 
 
 @ti.kernel
-def _touched(n: ti.i32, slot: Ints, D: Reals, partial: Reals):
-    """How many elastic particles of each block have something to push against."""
+def _survey(n: ti.i32, slot: Ints, D: Reals, solid_density: Reals, pushed: Ints, partial: RealTable):
+    """Which elastic particles have something to push against, and how many of each block: anything, and solids."""
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         lo, hi = block(s, n)
-        total = 0.0
+        total, solid = 0.0, 0.0
         for i in range(lo, hi):
-            total += ti.select(slot[i] >= 0 and D[i] > 0.0, 1.0, 0.0)
-        partial[s] = total
+            if slot[i] >= 0:
+                pushed[slot[i]] = ti.cast(D[i] > 0.0, ti.i32)
+                total += ti.select(D[i] > 0.0, 1.0, 0.0)
+                solid += ti.select(D[i] > 0.0 and solid_density[i] > 0.0, 1.0, 0.0)
+        partial[s, PUSHED], partial[s, SOLID] = total, solid
 
 
 @ti.kernel
@@ -110,38 +115,36 @@ class ElasticContact(Coupling):
 
     def __init__(self, world: World, elasticity: Answering):
         self.world, self.elasticity = world, elasticity
-        self._partial = np.zeros(BLOCKS, np.float32)
-        self.rubbing, self.touching = Rubbing(world), False
+        self._partial = np.zeros((BLOCKS, 2), np.float32)
+        self.rubbing = Rubbing(world)
+        self.touches_solids = False  # walls, or other elastic bodies
         self.condensed: Compliance | None = None
 
     def prepare(self) -> bool:
         if not self.elasticity.solids:
             return False
-        p = self.world.particles
-        self.rubbing.sums[:] = 0.0
-        _touched(p.n, p.slot, p.D, self._partial)
-        self.touching = bool(self._partial.any())
-        compliance = self.elasticity.compliance if self.touching else None
-        self.condensed = compliance if compliance is not None and compliance.find_contacts(p) else None
+        p, bodies = self.world.particles, self.elasticity.bodies
+        _survey(p.n, p.slot, p.D, p.solid_density, bodies.pushed, self._partial)
+        pushed, solid = self._partial.any(axis=0)
+        self.touches_solids = bool(solid)
+        compliance = self.elasticity.compliance if pushed else None
+        self.condensed = compliance if compliance is not None and compliance.find_contacts() else None
         self._begun = False
-        if self.turns:
-            self.rubbing.prepare()
-        if not self.touching:
-            self.rubbing.forget()
-        return self.touching
+        self.rubbing.prepare(bool(pushed), bool(solid))
+        return bool(pushed)
 
     @property
     def turns(self) -> bool:
         """Whether friction acts in this step, which turns bodies by their surfaces."""
-        return self.touching and self.rubbing.acts
+        return self.touches_solids and self.rubbing.acts
 
     def warm_start(self, dt: float) -> None:
         self._spins_known = False
-        if self.rubbing.acts:
+        if self.turns:
             self.rubbing.warm_start(dt, self.elasticity.momenta)
 
     def push(self, dt: float, step: float) -> None:
-        if self.rubbing.acts:
+        if self.turns:
             if not self._spins_known:
                 self._find_spins()
             self.rubbing.push(dt, step, self.elasticity.momenta)
@@ -155,12 +158,17 @@ class ElasticContact(Coupling):
         self._spins_known = True
 
     def tally(self, dt: float, step: float, least: float, sums: np.ndarray) -> None:
+        if not self.touches_solids:
+            return
         self.rubbing.tally(dt, step, least, self.elasticity.momenta)
         sums[system.LENGTH] += self.rubbing.sums[rubbing.LENGTH]
         sums[system.CURVATURE] += self.rubbing.sums[rubbing.CURVATURE]
 
     def unsettled(self, dt: float, tolerance: float) -> bool:
-        """Whether contacts still slip or close by more than a share of their motion, or of what one could see."""
+        """Whether solids in contact still slip or close by more than a share of their motion, or of what one could
+        see."""
+        if not self.touches_solids:
+            return False
         found, d = self.rubbing.sums, self.world.spacing
         members = max(found[rubbing.MEMBERS], 1.0)
         calm = CALM * float(np.sqrt(np.linalg.norm(self.world.gravity) * d))
@@ -185,9 +193,9 @@ class ElasticContact(Coupling):
     def finish(self, dt: float) -> None:
         if self.condensed is not None and self._begun:
             self.condensed.spread(self.world.particles, dt, self.elasticity.find_response)
-        if self.rubbing.acts:
+        if self.turns:
             self.rubbing.finish(dt)
-        self.rubbing.find_forces(self.elasticity.momenta)
+        self.rubbing.find_forces(self.turns, self.elasticity.momenta)
         p, bodies = self.world.particles, self.elasticity.bodies
         _accept(bodies.n, bodies.place, p.v, p.v_elastic, p.D)
 
@@ -209,5 +217,5 @@ class RestPairs(Stage):
     def run(self, dt: float) -> None:
         w, p = self.world, self.world.particles
         _part_own(p.n, *w.neighbors.pairs, w.neighbors.smoothing.w, w.h, w.neighbors.sigma, OWN * w.h, self._elastic,
-                  p.material, p.body, p.V, p.rest, p.rest_density, p.edge, p.wall_density, p.density)  # fmt: skip
+                  p.material, p.body, p.V, p.rest, p.rest_density, p.edge, p.wall_density, p.solid_density, p.density)  # fmt: skip
 

@@ -211,7 +211,19 @@ def _turn(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
 
 @ti.kernel
 def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, dt: ti.f32, rate: Reals,
-          u: Vectors, inverse_density: Reals, v: Vectors, v_elastic: Vectors, motion: RealTable):  # fmt: skip
+          calm: ti.f32, settling: ti.f32, own_mass: Reals, inverse_density: Reals, solid_density: Reals, v: Vectors,
+          v_elastic: Vectors, u: Vectors, piece: RealTable, motion: RealTable):  # fmt: skip
+    """u: what velocities have beside the motion of bodies as a whole; it decays."""
+    for e in range(u.shape[0]):
+        u[e] = v_elastic[place[e]]
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            _sum(round // ROUNDS, True, extent, place, m, x, body, u, piece)
+    for b in range(bodies):
+        push, spin = _motion_of(b, piece, body)
+        for a in ti.static(range(3)):
+            motion[b, PUSH + a], motion[b, SPIN + a] = push[a], spin[a]
     ti.loop_config(block_dim=ROUNDS)
     for round in range(bodies * PIECES * ROUNDS):
         if round % ROUNDS == 0:
@@ -219,10 +231,26 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
             b = s // PIECES
             lo, hi = piece_of(s, extent)
             push, spin, centre = triple(motion, b, PUSH), triple(motion, b, SPIN), triple(body, b, CENTRE)
+            mass, square, touching = 0.0, 0.0, 0.0
+            for e in range(lo, hi):
+                u[e] -= push + spin.cross(x[place[e]] - centre)
+                mass += own_mass[e]
+                square += own_mass[e] * u[e].norm_sqr()
+                touching += ti.select(solid_density[place[e]] > 0.0, 1.0, 0.0)
+            piece[s, 0], piece[s, 1], piece[s, 2] = mass, square, touching
+    for b in range(bodies):
+        speed = ti.sqrt(added_up(b, 1, piece) / ti.max(added_up(b, 0, piece), 1e-30))
+        touching = ti.select(added_up(b, 2, piece) > 0.0, 1.0, 0.0)
+        motion[b, PUSH] = settling * touching * ti.max(1.0 - speed / ti.max(calm, 1e-30), 0.0)
+    ti.loop_config(block_dim=ROUNDS)
+    for round in range(bodies * PIECES * ROUNDS):
+        if round % ROUNDS == 0:
+            s = round // ROUNDS
+            lo, hi = piece_of(s, extent)
             for e in range(lo, hi):
                 i = place[e]
                 if inverse_density[i] > 0.0:
-                    less = (1.0 - ti.exp(-2.0 * rate[e] * dt)) * (u[e] - push - spin.cross(x[i] - centre))
+                    less = (1.0 - ti.exp(-2.0 * (rate[e] + motion[s // PIECES, PUSH]) * dt)) * u[e]
                     v[i] -= less
                     v_elastic[i] -= less
 
@@ -268,9 +296,12 @@ class Momenta:
         if self.bodies:
             _keep(*self._where, self.body, dv, self.piece, self.motion, self.lack)
 
-    def slow(self, dt: float, rate: ti.Ndarray, u: ti.Ndarray, particles: Particles) -> None:
-        """Lets velocities u, as far as they are not that `motion`, decay as in vibrations whose amplitudes fall at
-        these rates [1/s]."""
+    def slow(self, dt: float, rate: ti.Ndarray, calm: float, settling: float, own_mass: ti.Ndarray, u: ti.Ndarray,
+             particles: Particles) -> None:  # fmt: skip
+        """Lets velocities decay, as far as they are not the motion of bodies as a whole, as in vibrations whose
+        amplitudes fall at these rates [1/s]: and at the rate `settling` besides where bodies touch something and their
+        root mean square is far below `calm` [m/s]. Leaves what they were in u."""
         if self.bodies:
             p = particles
-            _slow(*self._where, self.body, dt, rate, u, p.inverse_density, p.v, p.v_elastic, self.motion)
+            _slow(*self._where, self.body, dt, rate, calm, settling, own_mass, p.inverse_density, p.solid_density, p.v,
+                  p.v_elastic, u, self.piece, self.motion)  # fmt: skip

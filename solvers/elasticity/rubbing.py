@@ -177,15 +177,15 @@ def _rub(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: In
 @ti.kernel
 def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
            factor: RealTable, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, effective: Reals,
-           step: ti.f32, spacing: ti.f32, least: ti.f32, v: Vectors, motion: RealTable, c: Scratch,
-           partial: RealTable):  # fmt: skip
+           step: ti.f32, spacing: ti.f32, least: ti.f32, v: Vectors, solid_density: Reals, motion: RealTable,
+           c: Scratch, partial: RealTable):  # fmt: skip
     """Sums over contacts: w dr dr, dr K dr, the error that is left of each, how many there are, and their speeds."""
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         lo, hi = block(s, n)
         length, curvature, error, members, speed = 0.0, 0.0, 0.0, 0.0, 0.0
         for i in range(lo, hi):
-            if slot[i] >= 0 and c.D[i] > least and inverse_density[i] > 0.0:
+            if slot[i] >= 0 and c.D[i] > least and inverse_density[i] > 0.0 and solid_density[i] > 0.0:
                 on_wall, on_body, volume = c.wall_change[i], c.body_change[i], V[i] / spacing**3
                 change = on_wall.dot(on_wall) + on_body.dot(on_body)
                 if change > 0.0:
@@ -260,7 +260,7 @@ class Rubbing:
         self.rubs = upload((elastic | table.any(axis=1)).astype(np.int32), ti.i32)
         self.partial = np.zeros((BLOCKS, SUMS), np.float32)
         self.sums = np.zeros(SUMS)
-        self.acts = bool(table.any()) or world.walls.rough
+        self.acts = bool(table.any() or world.walls.friction[:, elastic].any())
         self._scratch: tuple = (None, None)
 
     def _rubs(self, a: BodyGroup, b: BodyGroup) -> bool:
@@ -282,17 +282,18 @@ class Rubbing:
         p = self.world.particles
         return (*self.world.neighbors.pairs, p.material, p.slot, p.V, p.inverse_density)
 
-    def prepare(self) -> None:
+    def prepare(self, pushed: bool, solid: bool) -> None:
+        """Finds who rubs on whom, if elastic bodies touch solids; where nothing touches, nothing bears a force."""
         p, w = self.world.particles, self.world
-        _prepare(p.n, *w.neighbors.pairs, p.material, self.mu, p.slot, p.V, p.wall_gradient, p.wall_friction, p.grip,
-                 p.arm, p.wall_rub, p.body_rub)  # fmt: skip
-
-    def forget(self) -> None:
-        """Nothing touches."""
-        p = self.world.particles
-        for field in (p.wall_rub, p.body_rub, p.contact_force):
+        self.sums[:] = 0.0
+        if solid and self.acts:
+            _prepare(p.n, *w.neighbors.pairs, p.material, self.mu, p.slot, p.V, p.wall_gradient, p.wall_friction,
+                     p.grip, p.arm, p.wall_rub, p.body_rub)  # fmt: skip
+        idle = ([] if solid else [p.wall_rub, p.body_rub]) + ([] if pushed else [p.contact_force])
+        for field in idle:
             field.fill(0.0)
-        p.pusher.fill(-1)
+        if not pushed:
+            p.pusher.fill(-1)
 
     def warm_start(self, dt: float, momenta: Momenta) -> None:
         p = self.world.particles
@@ -307,8 +308,8 @@ class Rubbing:
     def tally(self, dt: float, step: float, least: float, momenta: Momenta) -> None:
         """Sums up what `particles.a` has made of it."""
         p = self.world.particles
-        _tally(p.n, *self._pairs, p.effective_inverse_density, step, self.world.spacing, least, p.v, momenta.motion,
-               self.scratch(momenta), self.partial)  # fmt: skip
+        _tally(p.n, *self._pairs, p.effective_inverse_density, step, self.world.spacing, least, p.v,
+               p.solid_density, momenta.motion, self.scratch(momenta), self.partial)  # fmt: skip
         self.sums = self.partial.sum(axis=0, dtype=float)
         _follow(momenta.bodies, 1.0 / dt, momenta.motion, momenta.spin)
 
@@ -316,8 +317,8 @@ class Rubbing:
         p = self.world.particles
         _finish(p.n, p.slot, dt, p.inverse_density, p.wall_rub, p.body_rub, p.wall_slide)
 
-    def find_forces(self, momenta: Momenta) -> None:
-        """Finds `particles.contact_force`, while particles are where they were."""
+    def find_forces(self, rubbed: bool, momenta: Momenta) -> None:
+        """Finds `particles.contact_force`, with friction or without, while particles are where they were."""
         p = self.world.particles
-        _forces(p.n, *self._pairs[:-1], self.acts, p.p, p.body, p.wall_number, p.wall_rub, p.body_rub,
+        _forces(p.n, *self._pairs[:-1], rubbed, p.p, p.body, p.wall_number, p.wall_rub, p.body_rub,
                 self.scratch(momenta), p.contact_force, p.pusher)  # fmt: skip

@@ -43,7 +43,7 @@ from pliant.core.world import World
 from pliant.errors import PliantError
 from pliant.solvers.elasticity.base import SAME, Elasticity, ElasticityOptions
 from pliant.solvers.elasticity.body import HELD, Law, add_impulse, press
-from pliant.solvers.elasticity.compliance import Columns, Compliance
+from pliant.solvers.elasticity.compliance import Compliance
 from pliant.solvers.elasticity.rest import Rest, congruent, stiffness
 from pliant.solvers.linear.cg import ConjugateGradient
 from pliant.solvers.linear.cholesky import Factor, factorise
@@ -127,6 +127,7 @@ class SplitSolver(Elasticity):
         self.threads = ThreadPoolExecutor(1, thread_name_prefix="factorisation")
         self.solvers: list[Any] = []
         self._coming: Future | None = None
+        self._members: list[list[int]] | None = None  # of the compliance that is to be
         super().__init__(world, settings)
 
     def _take_bodies(self) -> None:
@@ -136,10 +137,19 @@ class SplitSolver(Elasticity):
 
     def refresh(self) -> None:
         super().refresh()
+        self._members = None
         if self.solvers:
             console.print("Stiffness or held particles have changed: factorising anew.")
         if self.solids:
             self._coming = self.threads.submit(self._factors, self._shares(), self._keeping)
+
+    def save(self) -> dict[str, Any]:
+        return {"condensed": self.compliance.members} if self.compliance is not None else {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._members = state.get("condensed")
+        if self.compliance is not None and self._members is not None:
+            self.compliance.take(self._members)
 
     def _shares(self) -> list[Share]:
         starts, mass = self.bodies.starts.tolist(), self.bodies.read("m").astype(float)
@@ -208,7 +218,10 @@ class SplitSolver(Elasticity):
         pairs, self._coming = self._coming.result(), None
         self.solvers = [f.bind(np.array([start + share.free for start in share.starts])) for f, share in pairs]
         if all(isinstance(factor, Factor) for factor, _ in pairs):
-            self.compliance = Compliance(Columns(pairs, self.bodies.n), self.momenta, self.bodies)
+            self.compliance = Compliance(pairs, self.momenta, self.bodies, self.world.spacing)
+            if self._members is not None:
+                self.compliance.take(self._members)
+        self._members = None
         super().find_effective_densities()
         own = self.bodies.read("inverse_density") * np.clip(self._shares_of_motion(), LEAST_SHARE, 1.0)
         self.bodies.write("effective_inverse_density", own)

@@ -38,6 +38,10 @@ of dense flows (Jop et al. 2006). At rest, where stresses are free to choose, sl
 arcsin(tan(theta)) in plane strain, where from 45 degrees on any bank does. Above 50 degrees the coefficient is that of
 the cone around the Mohr-Coulomb pyramid, which is smaller then (`Granular.yield_slope`).
 
+On an elastic body, which bears no such stress itself but half of the pressure, that of the sand counts twice; and if
+the body is smoother, with a coefficient mu below that of the sand, both feel only mu / tan(theta) of it. So mu p acts
+along the surface at the bound. The adjoint has the same weights, and K is symmetric.
+
 Cohesion c (Alduan and Otaduy 2011) bears shear without pressure, and tension: p >= -c, against parting only.
 """
 
@@ -51,7 +55,7 @@ from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatri
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
-from pliant.core.world import World
+from pliant.core.world import BodyGroup, World
 from pliant.solvers.pressure import system
 
 FIELDS = (
@@ -74,7 +78,7 @@ TINY = 1e-30
 SLIP = system.SUMS  # beyond the sums of the pressure system: the strain that friction has not stopped yet
 SPEED = SLIP + 1  # and the speeds
 SUMS = SPEED + 1
-SLOPE, COHESION, FRICTIONAL, ELASTIC = range(4)  # columns of the table of materials
+SLOPE, COHESION, ELASTIC, PAIRS = range(4)  # columns of the table of materials; the last, and those after it, of pairs
 
 # What a sweep reads and writes, beside the arrays that change places when particles are sorted.
 Scratch: TypeAlias = ti.types.argpack(
@@ -105,10 +109,11 @@ def diagonal(value: ti.f32):
 
 @ti.func
 def friction_acts(i: ti.i32, j: ti.i32, mixed: ti.template(), material: ti.template(), law: ti.template()):
-    """1 where friction acts between two particles: everywhere but on fluid."""
+    """The share of their stresses that two particles feel of each other: none of it on fluid, and on a solid just so
+    much that it slides by its own coefficient."""
     result = 1.0
     if ti.static(mixed):
-        result = law[material[i], FRICTIONAL] * law[material[j], FRICTIONAL]
+        result = law[material[i], PAIRS + material[j]]
     return result
 
 
@@ -325,11 +330,23 @@ class Friction:
 
     def __init__(self, world: World):
         self.world = world
-        columns = ("yield_slope", "cohesion", "frictional", "elastic")
-        self.law = upload(np.array([[float(getattr(m, k, 0.0)) for k in columns] for m in world.materials]), ti.f32)
-        self.mixed = not all(material.frictional for material in world.materials)
+        columns = ("yield_slope", "cohesion", "elastic")
+        table = np.array([[float(getattr(m, k, 0.0)) for k in columns] for m in world.materials])
+        pairs = np.array([[self._share(a, b) for b in world.bodies] for a in world.bodies])
+        self.law = upload(np.hstack([table, pairs]), ti.f32)
+        self.mixed = bool((pairs != 1.0).any())
         self.own = self._own_weight()
         self._scratch: tuple = (None, None)
+
+    def _share(self, a: BodyGroup, b: BodyGroup) -> float:
+        """Of stresses between two bodies (`friction_acts`)."""
+        one, other = (self.world.materials[body.material] for body in (a, b))
+        if not (one.frictional and other.frictional):
+            return 0.0
+        steepest = max(getattr(m, "yield_slope", 0.0) for m in (one, other))
+        if one.elastic == other.elastic or steepest == 0.0:
+            return 1.0
+        return 2.0 * min(self.world.frictions.between(a.name, b.name) / steepest, 1.0)
 
     def _own_weight(self) -> float:
         """-W'(r) / r at r = 0: the weight of a particle itself among its neighbors, per volume."""

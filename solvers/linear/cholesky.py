@@ -3,6 +3,7 @@
     factor = factorise(matrix, points)       # NumPy and SciPy only: may run in a background thread
     solver = factor.bind(places)             # device arrays: main thread
     solver.solve(rhs, out)                   # out[places] = matrix^-1 rhs[places], three components at once
+    factor.condense(wanted)                  # rows and columns of matrix^-1
 
 The columns are eliminated in the order of a nested dissection, front by front, in double precision (multifrontal
 method, Duff and Reid 1983): a front collects the entries of the matrix in its columns and the updates of its children,
@@ -13,21 +14,21 @@ solve reads them twice and does little else: memory bandwidth decides.
 import contextlib
 import ctypes
 import hashlib
-import importlib.util
 import os
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cython_blas, cython_lapack
 
+from pliant.core.backend import host_view
 from pliant.core.cache import cache_folder, keep, kept
 from pliant.errors import PliantError
+from pliant.solvers.linear.blas import fortran, one_blas_thread
+from pliant.solvers.linear.condense import Condenser
 from pliant.solvers.linear.ordering import TILE, Supernodes, analyse, dissect, tiles
 from pliant.solvers.linear.supernodes import Panels, Solver
 
@@ -58,6 +59,18 @@ class Factor:
         self.n, self.nnz = len(structure.order), len(values)
         self._values: np.ndarray | None = values
         self._panels: Panels | None = None
+        self._condenser: Condenser | None = None
+
+    def condense(self, wanted: np.ndarray) -> np.ndarray:
+        """Rows and columns of the inverse of the matrix."""
+        if self._condenser is None:
+            values = self._values
+            if values is None:
+                assert self._panels is not None
+                values = host_view(self._panels.value)
+                values = self._panels.value.to_numpy() if values is None else values
+            self._condenser = Condenser(self.structure, values)
+        return self._condenser(wanted)
 
     @property
     def bytes(self) -> int:
@@ -227,11 +240,11 @@ class _Elimination:
         def inverse(c: slice) -> None:
             part = np.zeros((b - a - c.start, c.stop - c.start), order="F")
             np.fill_diagonal(part, 1.0)
-            _fortran("dtrsm", "L", "L", "N", "N", *part.shape, 1.0, square[c.start :, c.start :], part)
+            fortran("dtrsm", "L", "L", "N", "N", *part.shape, 1.0, square[c.start :, c.start :], part)
             self._write(s, c.start, c, part)
 
         def lower(r: slice) -> None:
-            _fortran("dtrsm", "R", "L", "N", "N", r.stop - r.start, b - a, -1.0, square, under[r])
+            fortran("dtrsm", "R", "L", "N", "N", r.stop - r.start, b - a, -1.0, square, under[r])
             self._write(s, b - a + r.start, slice(0, b - a), under[r])
 
         each(inverse, _blocks(b - a))
@@ -259,11 +272,11 @@ def _eliminate(front: np.ndarray, each: Each) -> None:
     width = front.shape[1]
     for c in _blocks(width):
         info = ctypes.c_int()
-        _fortran("dpotrf", "L", c.stop - c.start, front[c, c], info)
+        fortran("dpotrf", "L", c.stop - c.start, front[c, c], info)
         if info.value:
             raise PliantError("the matrix is not positive definite, so it has no Cholesky factor.")
         rest = front[c.stop :, c]
-        each(lambda r, rest=rest, c=c: _fortran("dtrsm", "R", "L", "T", "N", r.stop - r.start, c.stop - c.start, 1.0,
+        each(lambda r, rest=rest, c=c: fortran("dtrsm", "R", "L", "T", "N", r.stop - r.start, c.stop - c.start, 1.0,
                                                 front[c, c], rest[r]), _blocks(len(rest)))  # fmt: skip
         each(lambda r, rest=rest, c=c: _multiply(rest[r.start :], rest[r], front[c.stop + r.start :, c.stop :][:, r]),
              _blocks(width - c.stop))  # fmt: skip
@@ -271,7 +284,7 @@ def _eliminate(front: np.ndarray, each: Each) -> None:
 
 def _multiply(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
     """c -= a b^T"""
-    _fortran("dgemm", "N", "T", *c.shape, a.shape[1], -1.0, a, b, 1.0, c)
+    fortran("dgemm", "N", "T", *c.shape, a.shape[1], -1.0, a, b, 1.0, c)
 
 
 def _extend(target: np.ndarray, rows: np.ndarray, columns: np.ndarray, part: np.ndarray, each: Each) -> None:
@@ -296,57 +309,6 @@ def _runs(index: np.ndarray) -> list[tuple[int, int, int]]:
         return []
     cuts = [0, *(np.flatnonzero(np.diff(index) != 1) + 1).tolist(), len(index)]
     return [(a, b, int(index[a])) for a, b in zip(cuts, cuts[1:], strict=False)]
-
-
-# --- BLAS and LAPACK --------------------------------------------------------------------------------
-# Called through the pointers that SciPy publishes for compiled code: unlike `scipy.linalg.blas` these calls leave
-# Python's lock to other threads, and take parts of matrices without copying them.
-
-
-def _pointer(name: str) -> Callable:
-    table = cython_lapack if name == "dpotrf" else cython_blas
-    capsule = table.__pyx_capi__[name]
-    ctypes.pythonapi.PyCapsule_GetName.restype = ctypes.c_char_p
-    ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    signature = ctypes.pythonapi.PyCapsule_GetName(ctypes.py_object(capsule))
-    address = ctypes.pythonapi.PyCapsule_GetPointer(ctypes.py_object(capsule), ctypes.c_char_p(signature))
-    return ctypes.CFUNCTYPE(None)(address)
-
-
-_routine = {name: _pointer(name) for name in ("dgemm", "dtrsm", "dpotrf")}
-
-
-def _fortran(name: str, *given: Any) -> None:
-    """Fortran takes everything by address, and a matrix with the distance of its columns."""
-    passed: list[Any] = []
-    for value in given:
-        if isinstance(value, np.ndarray):
-            passed += [ctypes.c_void_p(value.ctypes.data), ctypes.byref(ctypes.c_int(max(value.strides[1] // 8, 1)))]
-        elif isinstance(value, str):
-            passed.append(ctypes.c_char_p(value.encode()))
-        elif isinstance(value, float):
-            passed.append(ctypes.byref(ctypes.c_double(value)))
-        else:
-            passed.append(ctypes.byref(value if isinstance(value, ctypes.c_int) else ctypes.c_int(value)))
-    _routine[name](*passed)
-
-
-@contextlib.contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Holds SciPy's OpenBLAS to one thread, where it can be found."""
-    spec = importlib.util.find_spec("scipy.linalg._fblas")  # links to the library
-    library = ctypes.CDLL(spec.origin if spec else None)
-    names = (f"{prefix}openblas_{{}}_num_threads{suffix}" for prefix in ("scipy_", "") for suffix in ("", "64_"))
-    name = next((name for name in names if hasattr(library, name.format("set"))), None)
-    if name is None:
-        yield
-        return
-    before = getattr(library, name.format("get"))()
-    getattr(library, name.format("set"))(1)
-    try:
-        yield
-    finally:
-        getattr(library, name.format("set"))(before)
 
 
 # --- cache ------------------------------------------------------------------------------------------

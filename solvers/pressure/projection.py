@@ -177,7 +177,7 @@ class PressureSweeps:
                            p.change, p.a, self.moved, p.response, p.residual, solver.partial, solver.sums)  # fmt: skip
             return
         system.update_pressures(p.n, p.D, solver.least, step, p.residual, p.q, p.change)
-        system.accelerate(p.n, *operator, p.inverse_density, p.change, p.a)
+        system.accelerate(p.n, *operator, p.inverse_density, p.D, p.change, p.a)
         self.push(step)
         system.add(p.n, rate, p.a, self.moved)
         system.respond(p.n, *operator, p.V, volume, p.D, solver.least, p.q, p.change, p.a, p.response, p.residual,

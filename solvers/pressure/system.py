@@ -214,10 +214,12 @@ def update_pressures(n: ti.i32, D: Reals, least: ti.f32, step: ti.f32, residual:
 
 @ti.kernel
 def accelerate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-               factor: RealTable, b: Vectors, inverse_density: Reals, q: Reals, a: Vectors):  # fmt: skip
-    """What pressures q do to free particles."""
+               factor: RealTable, b: Vectors, inverse_density: Reals, D: Reals, q: Reals, a: Vectors):  # fmt: skip
+    """What pressures q do to free particles. Where D is zero nothing presses: most of a solid is passed by."""
     for i in range(n):
-        a[i] = -inverse_density[i] * pressure_gradient(i, q, wraps, period, x, count, neighbor, factor, b)
+        a[i] = vec3(0.0)
+        if D[i] > 0.0:
+            a[i] = -inverse_density[i] * pressure_gradient(i, q, wraps, period, x, count, neighbor, factor, b)
 
 
 @ti.kernel
@@ -232,7 +234,9 @@ def respond(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
             a: Vectors, response: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
     """What accelerations a do to the residuals, and the sums of `tally`."""
     for i in range(n):
-        response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b)
+        response[i] = 0.0
+        if D[i] > 0.0:
+            response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         tally(s, n, V, volume, D, least, q, change, response, residual, partial)

@@ -1,0 +1,99 @@
+"""Rows and columns of the inverse of a factorised matrix, for a few of its unknowns: A^-1 condensed to them.
+
+With A = L L^T and the unit vectors E of the wanted unknowns,
+
+    E^T A^-1 E = Y^T Y,    Y = L^-1 E:
+
+half a solve for each column, and only along its way up the elimination tree. The columns that reach a supernode are
+those of its subtree, which are neighbors once they are sorted by the order of elimination, so all is done by products
+of dense matrices. The result is symmetric and positive semi-definite whatever is rounded.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from pliant.solvers.linear.blas import fortran, one_blas_thread
+from pliant.solvers.linear.ordering import TILE, Supernodes, tiles
+
+BLOCK = 256  # columns that one thread works on at a time
+
+Each = Callable[[Callable[[slice], None], list[slice]], object]
+Update = tuple[int, np.ndarray, np.ndarray]  # first column, rows, and what is to be added to them
+
+
+class Condenser:
+    """Condenses the inverse of one factor, `values` being its panels (`cholesky`)."""
+
+    def __init__(self, structure: Supernodes, values: np.ndarray):
+        self.structure, self.values = structure, values
+        self.start, self.begin = tiles(structure)
+        self.height, self.subtree = structure.height(), structure.subtrees()
+        self.place = np.empty(len(structure.order), np.int64)  # of an unknown in the order of elimination
+        self.place[structure.order] = np.arange(len(structure.order))
+
+    def __call__(self, wanted: np.ndarray) -> np.ndarray:
+        """The rows and columns `wanted` of the inverse, in single precision."""
+        place = self.place[wanted]
+        by_place = np.argsort(place)
+        result = np.zeros((len(wanted), len(wanted)), np.float32, order="F")
+        with one_blas_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
+            self._ascend(place[by_place], result, lambda task, blocks: list(pool.map(task, blocks)))
+        lower = np.tril(result)
+        lower += np.tril(result, -1).T
+        back = np.argsort(by_place)
+        return lower[np.ix_(back, back)]
+
+    def _ascend(self, place: np.ndarray, result: np.ndarray, each: Each) -> None:
+        """Adds y^T y of each supernode on the way, y being its rows of Y, to the lower half of the result."""
+        waiting: dict[int, list[Update]] = {}
+        tree = self.structure
+        for s in self._ways_up(place):
+            k, rows = tree.first[s + 1] - tree.first[s], tree.rows[tree.row_start[s] : tree.row_start[s + 1]]
+            low, high = np.searchsorted(place, (tree.first[self.subtree[s]], tree.first[s + 1]))
+            front = np.zeros((self.height[s], high - low), np.float32, order="F")
+            own = np.searchsorted(place, tree.first[s])
+            front[place[own:high] - tree.first[s], np.arange(own - low, high - low)] = 1.0
+            for first, below, update in waiting.pop(s, []):
+                at = np.where(below < tree.first[s + 1], below - tree.first[s], k + np.searchsorted(rows, below))
+                front[at, first - low : first - low + update.shape[1]] += update
+            blocks = [slice(c, min(c + BLOCK, high - low)) for c in range(0, high - low, BLOCK)]
+            y = np.empty((k, high - low), np.float32, order="F")
+            each(lambda c, s=s, front=front, y=y: self._multiply(s, front[:, c], y[:, c]), blocks)
+            part = result[low:high, low:high]
+            each(lambda c, y=y, part=part: _add_products(y, c, part), blocks)
+            if tree.parent[s] >= 0:
+                waiting.setdefault(tree.parent[s], []).append((low, rows, front[k : k + len(rows)]))
+
+    def _ways_up(self, place: np.ndarray) -> Iterator[int]:
+        """The supernodes of some unknowns and all above them, children first."""
+        tree = self.structure
+        met = np.zeros(tree.count, bool)
+        met[np.searchsorted(tree.first, place, side="right") - 1] = True
+        for s in range(tree.count):
+            if met[s]:
+                yield s
+                if tree.parent[s] >= 0:
+                    met[tree.parent[s]] = True
+
+    def _multiply(self, s: int, front: np.ndarray, y: np.ndarray) -> None:
+        """[y; update] = T b, with b the upper rows of the front and the update added to its lower rows."""
+        k, columns = y.shape
+        for tile in range(self.start[s], self.start[s + 1]):
+            top = (tile - self.start[s]) * TILE
+            rows = min(TILE, self.height[s] - top)
+            T = self.values[self.begin[tile] : self.begin[tile + 1]].reshape(-1, rows).T
+            product = np.empty((rows, columns), np.float32, order="F")
+            fortran("sgemm", "N", "N", rows, columns, T.shape[1], 1.0, T, front, 0.0, product)
+            inner = min(max(k - top, 0), rows)
+            y[top : top + inner] = product[:inner]
+            front[top + inner : top + rows] += product[inner:]
+
+
+def _add_products(y: np.ndarray, columns: slice, part: np.ndarray) -> None:
+    """part += y^T y in some columns, from their diagonal down."""
+    below = y[:, columns.start :]
+    target = part[columns.start :, columns]
+    fortran("sgemm", "T", "N", *target.shape, len(y), 1.0, below, y[:, columns], 1.0, target)
