@@ -112,6 +112,21 @@ def test_solution_is_that_of_scipy(body):
     assert factor.method == cholesky.available()
 
 
+def test_inverse_condensed_to_some_unknowns(body):
+    """Rows and columns of the inverse, in any order, before and after the factor is on the device."""
+    matrix, x = body
+    inverse = np.linalg.inv(matrix.toarray())
+    factor = cholesky.factorise(matrix, x)
+    some = np.random.default_rng(3).permutation(len(x))[: len(x) // 3]
+    for _ in range(2):
+        found = factor.condense(some)
+        assert np.abs(found - inverse[np.ix_(some, some)]).max() < 3e-6 * np.abs(inverse).max()
+        assert (found == found.T).all() and np.linalg.eigvalsh(found.astype(float))[0] > 0
+        factor.bind(np.arange(len(x))[None])
+    assert factor.condense(some[:0]).shape == (0, 0)
+    assert np.abs(factor.condense(some[:1]) - inverse[some[0], some[0]]) < 3e-6 * np.abs(inverse).max()
+
+
 def test_stiff_matrix():
     """Condition 1e6: single precision leaves an error of about 1e6 * 2^-24, the factorisation adds none to it."""
     x = ball(4.0)

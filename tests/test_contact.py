@@ -1,5 +1,6 @@
 """Elastic bodies that touch walls and each other: impulses, friction, rest, and what users read of it."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -143,6 +144,35 @@ def test_a_ball_rolls():
     spin = (arm[:, 0] * u[:, 1] - arm[:, 1] * u[:, 0]).sum() / (arm[:, :2] ** 2).sum()
     assert v[:, 0].mean() == pytest.approx(5 / 7 * G * math.sin(tilt) * sim.time, rel=0.2)  # bumpy
     assert -spin * r == pytest.approx(v[:, 0].mean(), rel=0.1)
+
+
+@pytest.mark.parametrize("mu", [0.2, None])
+def test_a_block_slides_on_sand_by_its_own_coefficient(mu):
+    """A block that is pushed over a bed of sand slows down by mu g; by that of the sand, if it has none of its own."""
+    d, angle = 0.03, 30.0
+    scene = pl.Scene(particle_radius=d / 2)
+    scene.add(pl.Box(size=(0.9, 0.6, 0.24), center=(0, 0.3, 0)), pl.Boundary(inside_out=True), name="tank")
+    scene.add(pl.Box(size=(0.9, 0.12, 0.24), center=(0, 0.06, 0)), pl.Granular(friction_angle=angle), name="sand")
+    scene.add(pl.Box(size=(0.24, 0.09, 0.15), center=(-0.2, 0.165, 0)), pl.Elastic(friction=mu), name="block")
+    sim = scene.build()
+    run(sim, 0.2)
+    sim["block"].v = sim["block"].v + (1.0, 0.0, 0.0)
+    run(sim, 0.02)
+    fast, began = float(sim["block"].v[:, 0].mean()), sim.time
+    run(sim, 0.08)
+    found = (fast - float(sim["block"].v[:, 0].mean())) / (sim.time - began) / G
+    assert found == pytest.approx(math.tan(math.radians(angle)) if mu is None else mu, rel=0.25)
+
+
+def test_what_vibrates_on_a_floor_comes_to_rest_unless_its_damping_is_off():
+    """Vibrations too slow to be seen decay faster than those that can be, in what lies and where damping is on."""
+    energies = {}
+    for damping in (2.0, 0.0):
+        sim = block_on_floor(young=2e4, dt=2e-3, size=(4, 4, 4), elasticity=pl.Split(numerical_damping=0.0)).build()
+        sim["block"].material = dataclasses.replace(sim["block"].material, damping=damping)
+        run(sim, 0.8)
+        energies[damping] = sim.stats.kinetic_energy / (float(sim["block"].mass.sum()) * G * D)
+    assert energies[2.0] < 1e-5 < energies[0.0]
 
 
 def test_damping_is_a_rate():

@@ -20,8 +20,8 @@ from pliant.solvers.stage import Stage
 
 DT = 2e-3  # default elastic step [s]: that of Kugelstadt 2021, Section 9
 SCALED = 1e-6  # of the velocities of a body: they differ by no more from a multiple of what they were
-CALM = 0.1  # in sqrt(g d): vibrations slower than this cannot be seen...
-SETTLING = 20.0  # [1/s] ...and decay by up to this rate in a body that lies on something, so that it comes to rest
+CALM = 0.2  # in sqrt(g d): vibrations slower than this could lift a body by 2 % of a spacing, which cannot be seen...
+SETTLING = 20.0  # [1/s] ...and decay at up to this rate in a body that lies on something, so that it comes to rest
 SAME = 1e-3  # in spacings: rest shapes that differ by less are one
 
 

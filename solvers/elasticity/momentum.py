@@ -250,7 +250,8 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
             for e in range(lo, hi):
                 i = place[e]
                 if inverse_density[i] > 0.0:
-                    less = (1.0 - ti.exp(-2.0 * (rate[e] + motion[s // PIECES, PUSH]) * dt)) * u[e]
+                    more = ti.select(rate[e] > 0.0, motion[s // PIECES, PUSH], 0.0)
+                    less = (1.0 - ti.exp(-2.0 * (rate[e] + more) * dt)) * u[e]
                     v[i] -= less
                     v_elastic[i] -= less
 
