@@ -21,7 +21,7 @@ from pliant.solvers.stage import Stage
 DT = 2e-3  # default elastic step [s]: that of Kugelstadt 2021, Section 9
 SCALED = 1e-6  # of the velocities of a body: they differ by no more from a multiple of what they were
 CALM = 0.2  # in sqrt(g d): vibrations slower than this could lift a body by 2 % of a spacing, which cannot be seen...
-SETTLING = 20.0  # [1/s] ...and decay at up to this rate in a body that lies on something, so that it comes to rest
+SETTLING = 40.0  # [1/s] ...and decay at up to this rate in a body that lies on something, so that it comes to rest
 SAME = 1e-3  # in spacings: rest shapes that differ by less are one
 
 
@@ -35,9 +35,9 @@ class ElasticityOptions(Options):
         high=0.1, optional=True, source="Kugelstadt 2021, Algorithm 1, lines 11, 12")  # fmt: skip
 
     numerical_damping: float = param(
-        0.5, "how much of what is fast compared with the step it damps: 1 is backward Euler, steady and first order; 0 "
-        "is second order and keeps energy, for what must vibrate or bounce true", "1", low=0.0, high=1.0,
-        source="Newmark 1959, with beta = (1 + numerical_damping)^2 / 4")  # fmt: skip
+        0.5, "how much of what is fast compared with the step it damps: 1 is backward Euler; 0 is second order, keeps "
+        "energy, for what must vibrate or bounce true; from 0.5 on kinetic and elastic energy together never grow", "1",
+        low=0.0, high=1.0, source="Newmark 1959, with beta = (1 + numerical_damping)^2 / 4")  # fmt: skip
 
     @property
     def implicitness(self) -> float:

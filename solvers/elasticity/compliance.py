@@ -2,8 +2,8 @@
 
 Within the sweeps of a solve only particles that touch are pushed, and only what these do is asked for. So of the answer
 H of the matrix, which never changes, their rows and columns are enough: a dense block for each body, made once for all
-around the place where it touches (`linear.condense`). A sweep then costs as much as there are contacts. With impulses J, places r from the centre and Q = H M r,
-which is solved for once in a step,
+around the place where it touches (`linear.condense`). A sweep then costs as much as there are contacts. With impulses
+J, places r from the centre and Q = H M r, which is solved for once in a step,
 
     u_c = sum_k H_ck J_k - w x Q_c - z x r_c + w' x r_c,
     w = I^-1 sum r x J,    z = I^-1 (sum Q x J - T w),    T = sum m ((r . Q) 1 - Q r^T),
@@ -64,10 +64,42 @@ def _second_moments(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: 
             T[b, 3 * a + c] = total[a, c]
 
 
+@ti.func
+def _turn_body(b: ti.i32, count: ti.i32, contact: ti.template(), extent: ti.template(), place: ti.template(),
+               x: ti.template(), V: ti.template(), turned: ti.i32, couple: ti.template(), body: ti.template(),
+               Q: ti.template(), T: ti.template(), J: ti.template(), spins: ti.template(), extra: ti.template(),
+               motion: ti.template()):  # fmt: skip
+    """w and z of a body, and its motion as a whole."""
+    centre = triple(body, b, CENTRE)
+    push, turn, by_matrix, coupled = vec3(0.0), vec3(0.0), vec3(0.0), vec3(0.0)
+    for c in range(extent[b, 0], extent[b, 1]):
+        e = contact[c, SLOT]
+        i = place[e]
+        given = vec3(J[c], J[count + c], J[2 * count + c])
+        push += given
+        turn += (x[i] - centre).cross(given)
+        by_matrix += Q[e].cross(given)
+        if turned != 0:
+            coupled += V[i] * couple[i]
+    w = answer_turn(b, turn, body)
+    more = answer_turn(b, coupled, body)
+    moment = mat3(0.0)
+    for a, k in ti.static(ti.ndrange(3, 3)):
+        moment[a, k] = T[b, 3 * a + k]
+    z = answer_turn(b, by_matrix - moment @ w, body)
+    push /= ti.max(body[b, MASS], 1e-30)
+    for a in ti.static(range(3)):
+        spins[b, FROM_IMPULSES + a], spins[b, FROM_MATRIX + a] = w[a], z[a]
+        motion[b, PUSH + a], motion[b, SPIN + a] = push[a], w[a] + more[a]
+        extra[b, a] += more[a]
+
+
 @ti.kernel
-def _take(count: ti.i32, contact: IntTable, place: Ints, m: Reals, inverse_density: Reals, a: Vectors, total: Vectors,
-          J: Reals):  # fmt: skip
-    """The impulses of a sweep, and of all sweeps."""
+def _answer(bodies: ti.i32, count: ti.i32, contact: IntTable, extent: IntTable, offset: Ints, matrix: Reals,
+            place: Ints, m: Reals, inverse_density: Reals, x: Vectors, V: Reals, turned: ti.i32, couple: Vectors,
+            body: RealTable, Q: Vectors, T: RealTable, total: Vectors, J: Reals, spins: RealTable, extra: RealTable,
+            motion: RealTable, a: Vectors):  # fmt: skip
+    """The impulses of a sweep, which add up in `total`, and the answers to them in place of accelerations."""
     for c in range(count):
         e = contact[c, SLOT]
         i = place[e]
@@ -75,42 +107,8 @@ def _take(count: ti.i32, contact: IntTable, place: Ints, m: Reals, inverse_densi
         total[e] += push
         for k in ti.static(range(3)):
             J[k * count + c] = push[k]
-
-
-@ti.kernel
-def _turn_bodies(bodies: ti.i32, count: ti.i32, contact: IntTable, extent: IntTable, place: Ints, x: Vectors, V: Reals,
-                 turned: ti.i32, couple: Vectors, body: RealTable, Q: Vectors, T: RealTable, J: Reals,
-                 spins: RealTable, extra: RealTable, motion: RealTable):  # fmt: skip
-    """w and z of each body, and its motion as a whole."""
     for b in range(bodies):
-        centre = triple(body, b, CENTRE)
-        push, turn, by_matrix, coupled = vec3(0.0), vec3(0.0), vec3(0.0), vec3(0.0)
-        for c in range(extent[b, 0], extent[b, 1]):
-            e = contact[c, SLOT]
-            i = place[e]
-            given = vec3(J[c], J[count + c], J[2 * count + c])
-            push += given
-            turn += (x[i] - centre).cross(given)
-            by_matrix += Q[e].cross(given)
-            if turned != 0:
-                coupled += V[i] * couple[i]
-        w = answer_turn(b, turn, body)
-        more = answer_turn(b, coupled, body)
-        moment = mat3(0.0)
-        for a, k in ti.static(ti.ndrange(3, 3)):
-            moment[a, k] = T[b, 3 * a + k]
-        z = answer_turn(b, by_matrix - moment @ w, body)
-        push /= ti.max(body[b, MASS], 1e-30)
-        for a in ti.static(range(3)):
-            spins[b, FROM_IMPULSES + a], spins[b, FROM_MATRIX + a] = w[a], z[a]
-            motion[b, PUSH + a], motion[b, SPIN + a] = push[a], w[a] + more[a]
-            extra[b, a] += more[a]
-
-
-@ti.kernel
-def _answer(count: ti.i32, contact: IntTable, offset: Ints, matrix: Reals, place: Ints, inverse_density: Reals,
-            x: Vectors, body: RealTable, Q: Vectors, J: Reals, spins: RealTable, motion: RealTable,
-            a: Vectors):  # fmt: skip
+        _turn_body(b, count, contact, extent, place, x, V, turned, couple, body, Q, T, J, spins, extra, motion)
     for c in range(count):
         first, at = contact[c, START], offset[c]
         u0, u1, u2 = 0.0, 0.0, 0.0
@@ -268,13 +266,9 @@ class Compliance:
     def answer(self, particles: Particles, a: ti.Ndarray, turned: bool) -> None:
         """Replaces accelerations of those who touch by what they do in their bodies."""
         p, b, momenta = particles, self.bodies, self.momenta
-        _take(self.count, self.contact, b.place, b.mass, p.inverse_density, a, self.total, self.J)
-        if momenta.bodies:
-            _turn_bodies(momenta.bodies, self.count, self.contact, self.extent, b.place, p.x, p.V, int(turned),
-                         p.couple, momenta.body, self.Q, self.T, self.J, self.spins, self.extra,
-                         momenta.motion)  # fmt: skip
-        _answer(self.count, self.contact, self.offset, self.matrix, b.place, p.inverse_density, p.x, momenta.body,
-                self.Q, self.J, self.spins, momenta.motion, a)  # fmt: skip
+        _answer(momenta.bodies, self.count, self.contact, self.extent, self.offset, self.matrix, b.place, b.mass,
+                p.inverse_density, p.x, p.V, int(turned), p.couple, momenta.body, self.Q, self.T, self.total, self.J,
+                self.spins, self.extra, momenta.motion, a)  # fmt: skip
 
     def spread(self, particles: Particles, dt: float, find_response: Callable[[], int]) -> None:
         """Lets the impulses of all sweeps go through the whole bodies: their velocities."""

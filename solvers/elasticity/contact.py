@@ -20,7 +20,7 @@ from pliant.solvers.stage import Stage, material_table
 TOUCH = 0.05  # density ratio by walls and other solids from which on they count as touching
 CROWDED = 1.2  # a density ratio above this is no contact but an overlap, and undone bit by bit
 SHARE = 0.05  # of the motion in a step that contacts may be left wrong by
-CALM = 1e-2  # in sqrt(g d): below this speed nothing moves that one could see
+CALM = 2e-3  # in sqrt(g d): below this speed nothing moves that one could see
 NOISE = 1e-6  # what single precision leaves
 OWN = 2.0  # in supports: particles of one body nearer than this at rest never press on each other
 PUSHED, SOLID = range(2)  # what is counted of elastic particles: pushed by anything, and by solids
@@ -217,5 +217,6 @@ class RestPairs(Stage):
     def run(self, dt: float) -> None:
         w, p = self.world, self.world.particles
         _part_own(p.n, *w.neighbors.pairs, w.neighbors.smoothing.w, w.h, w.neighbors.sigma, OWN * w.h, self._elastic,
-                  p.material, p.body, p.V, p.rest, p.rest_density, p.edge, p.wall_density, p.solid_density, p.density)  # fmt: skip
+                  p.material, p.body, p.V, p.rest, p.rest_density, p.edge, p.wall_density, p.solid_density,
+                  p.density)  # fmt: skip
 

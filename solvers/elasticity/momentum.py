@@ -126,6 +126,19 @@ def _motion_of(b: ti.i32, piece: ti.template(), body: ti.template()):
     return push / ti.max(body[b, MASS], 1e-30), answer_turn(b, turn, body)
 
 
+@ti.func
+def rigid_velocity(b: ti.i32, x: vec3, motion: ti.template(), body: ti.template()):
+    """At a place, of a body that moves as a whole."""
+    return triple(motion, b, PUSH) + triple(motion, b, SPIN).cross(x - triple(body, b, CENTRE))
+
+
+@ti.func
+def _keep_motion(b: ti.i32, piece: ti.template(), body: ti.template(), motion: ti.template()):
+    push, spin = _motion_of(b, piece, body)
+    for a in ti.static(range(3)):
+        motion[b, PUSH + a], motion[b, SPIN + a] = push[a], spin[a]
+
+
 @ti.kernel
 def _part(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, impulse: Vectors,
           piece: RealTable, motion: RealTable):  # fmt: skip
@@ -135,18 +148,14 @@ def _part(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
         if round % ROUNDS == 0:
             _sum(round // ROUNDS, False, extent, place, m, x, body, impulse, piece)
     for b in range(bodies):
-        push, spin = _motion_of(b, piece, body)
-        for a in ti.static(range(3)):
-            motion[b, PUSH + a], motion[b, SPIN + a] = push[a], spin[a]
+        _keep_motion(b, piece, body, motion)
     ti.loop_config(block_dim=ROUNDS)
     for round in range(bodies * PIECES * ROUNDS):
         if round % ROUNDS == 0:
             s = round // ROUNDS
-            b = s // PIECES
             lo, hi = piece_of(s, extent)
-            push, spin, centre = triple(motion, b, PUSH), triple(motion, b, SPIN), triple(body, b, CENTRE)
             for e in range(lo, hi):
-                impulse[e] -= m[e] * (push + spin.cross(x[place[e]] - centre))
+                impulse[e] -= m[e] * rigid_velocity(s // PIECES, x[place[e]], motion, body)
 
 
 @ti.kernel
@@ -165,11 +174,9 @@ def _keep(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
     for round in range(bodies * PIECES * ROUNDS):
         if round % ROUNDS == 0:
             s = round // ROUNDS
-            b = s // PIECES
             lo, hi = piece_of(s, extent)
-            push, spin, centre = triple(lack, b, PUSH), triple(lack, b, SPIN), triple(body, b, CENTRE)
             for e in range(lo, hi):
-                dv[e] += push + spin.cross(x[place[e]] - centre)
+                dv[e] += rigid_velocity(s // PIECES, x[place[e]], lack, body)
 
 
 @ti.kernel
@@ -181,9 +188,7 @@ def _measure(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors
         if round % ROUNDS == 0:
             _sum(round // ROUNDS, True, extent, place, m, x, body, u, piece)
     for b in range(bodies):
-        push, spin = _motion_of(b, piece, body)
-        for a in ti.static(range(3)):
-            motion[b, PUSH + a], motion[b, SPIN + a] = push[a], spin[a]
+        _keep_motion(b, piece, body, motion)
 
 
 @ti.kernel
@@ -212,7 +217,7 @@ def _turn(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
 @ti.kernel
 def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, dt: ti.f32, rate: Reals,
           calm: ti.f32, settling: ti.f32, own_mass: Reals, inverse_density: Reals, solid_density: Reals, v: Vectors,
-          v_elastic: Vectors, u: Vectors, piece: RealTable, motion: RealTable):  # fmt: skip
+          v_elastic: Vectors, u: Vectors, piece: RealTable, motion: RealTable, decay: RealTable):  # fmt: skip
     """u: what velocities have beside the motion of bodies as a whole; it decays."""
     for e in range(u.shape[0]):
         u[e] = v_elastic[place[e]]
@@ -221,19 +226,15 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
         if round % ROUNDS == 0:
             _sum(round // ROUNDS, True, extent, place, m, x, body, u, piece)
     for b in range(bodies):
-        push, spin = _motion_of(b, piece, body)
-        for a in ti.static(range(3)):
-            motion[b, PUSH + a], motion[b, SPIN + a] = push[a], spin[a]
+        _keep_motion(b, piece, body, motion)
     ti.loop_config(block_dim=ROUNDS)
     for round in range(bodies * PIECES * ROUNDS):
         if round % ROUNDS == 0:
             s = round // ROUNDS
-            b = s // PIECES
             lo, hi = piece_of(s, extent)
-            push, spin, centre = triple(motion, b, PUSH), triple(motion, b, SPIN), triple(body, b, CENTRE)
             mass, square, touching = 0.0, 0.0, 0.0
             for e in range(lo, hi):
-                u[e] -= push + spin.cross(x[place[e]] - centre)
+                u[e] -= rigid_velocity(s // PIECES, x[place[e]], motion, body)
                 mass += own_mass[e]
                 square += own_mass[e] * u[e].norm_sqr()
                 touching += ti.select(solid_density[place[e]] > 0.0, 1.0, 0.0)
@@ -241,7 +242,7 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
     for b in range(bodies):
         speed = ti.sqrt(added_up(b, 1, piece) / ti.max(added_up(b, 0, piece), 1e-30))
         touching = ti.select(added_up(b, 2, piece) > 0.0, 1.0, 0.0)
-        motion[b, PUSH] = settling * touching * ti.max(1.0 - speed / ti.max(calm, 1e-30), 0.0)
+        decay[b, 0] = settling * touching * ti.max(1.0 - speed / ti.max(calm, 1e-30), 0.0)
     ti.loop_config(block_dim=ROUNDS)
     for round in range(bodies * PIECES * ROUNDS):
         if round % ROUNDS == 0:
@@ -250,7 +251,7 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
             for e in range(lo, hi):
                 i = place[e]
                 if inverse_density[i] > 0.0:
-                    more = ti.select(rate[e] > 0.0, motion[s // PIECES, PUSH], 0.0)
+                    more = ti.select(rate[e] > 0.0, decay[s // PIECES, 0], 0.0)
                     less = (1.0 - ti.exp(-2.0 * (rate[e] + more) * dt)) * u[e]
                     v[i] -= less
                     v_elastic[i] -= less
@@ -305,4 +306,4 @@ class Momenta:
         if self.bodies:
             p = particles
             _slow(*self._where, self.body, dt, rate, calm, settling, own_mass, p.inverse_density, p.solid_density, p.v,
-                  p.v_elastic, u, self.piece, self.motion)  # fmt: skip
+                  p.v_elastic, u, self.piece, self.motion, self.lack)  # fmt: skip

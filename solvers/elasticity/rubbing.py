@@ -64,12 +64,12 @@ def held(r: vec3, bound: ti.f32):
 @ti.kernel
 def _prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
              factor: RealTable, material: Ints, mu: RealTable, slot: Ints, V: Reals, b: Vectors, wall_friction: Reals,
-             grip: Reals, arm: Vectors, wall_rub: Vectors, body_rub: Vectors):  # fmt: skip
-    """Who rubs on others, and where; whoever no longer does has no traction."""
+             D: Reals, grip: Reals, arm: Vectors, wall_rub: Vectors, body_rub: Vectors):  # fmt: skip
+    """Who rubs on others, and where; whoever no longer does has no traction. Where D is zero nothing touches."""
     for i in range(n):
         total, middle = 0.0, vec3(0.0)
         if slot[i] >= 0:
-            for k in range(count[i]):
+            for k in range(ti.select(D[i] > 0.0, count[i], 0)):
                 j = neighbor[i, k]
                 if mu[material[i], material[j]] > 0.0:
                     total -= factor[i, k] / V[j]
@@ -113,7 +113,7 @@ def received(i: ti.i32, wall_rub: ti.template(), body_rub: ti.template(), c: ti.
     """What tractions do to a particle, per volume: the force, by its own and by those of who rubs on it, and the couple
     that it has because they act at the surface."""
     force, couple = vec3(0.0), vec3(0.0)
-    for k in range(count[i]):
+    for k in range(ti.select(c.D[i] > 0.0, count[i], 0)):
         j = neighbor[i, k]
         if c.grip[j] > 0.0 and c.mu[material[i], material[j]] > 0.0:
             got = -factor[i, k] / (V[i] * c.grip[j]) * body_rub[j]
@@ -178,8 +178,9 @@ def _rub(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: In
 def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
            factor: RealTable, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, effective: Reals,
            step: ti.f32, spacing: ti.f32, least: ti.f32, v: Vectors, solid_density: Reals, motion: RealTable,
-           c: Scratch, partial: RealTable):  # fmt: skip
-    """Sums over contacts: w dr dr, dr K dr, the error that is left of each, how many there are, and their speeds."""
+           c: Scratch, bodies: ti.i32, rate: ti.f32, spin: RealTable, partial: RealTable):  # fmt: skip
+    """Sums over contacts: w dr dr, dr K dr, the error that is left of each, how many there are, and their speeds. What
+    the sweep has made of the motion of bodies goes into their spins."""
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         lo, hi = block(s, n)
@@ -203,11 +204,6 @@ def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: 
                     speed += v[i].norm()
         partial[s, LENGTH], partial[s, CURVATURE], partial[s, ERROR] = length, curvature, error
         partial[s, MEMBERS], partial[s, SPEED] = members, speed
-
-
-@ti.kernel
-def _follow(bodies: ti.i32, rate: ti.f32, motion: RealTable, spin: RealTable):
-    """Takes what a sweep has made of the motion of bodies over into their spins."""
     for b in range(bodies):
         for a in ti.static(range(3)):
             spin[b, SPIN + a] += rate * motion[b, SPIN + a]
@@ -235,7 +231,7 @@ def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
             most = total.norm()
             if most > 0.0:
                 who = -2 - wall_number[i]
-            for k in range(count[i]):
+            for k in range(ti.select(c.D[i] > 0.0, count[i], 0)):
                 j = neighbor[i, k]
                 push = (p[i] + p[j]) * factor[i, k] * difference(x[i], x[j], wraps, period)
                 total += push
@@ -288,7 +284,7 @@ class Rubbing:
         self.sums[:] = 0.0
         if solid and self.acts:
             _prepare(p.n, *w.neighbors.pairs, p.material, self.mu, p.slot, p.V, p.wall_gradient, p.wall_friction,
-                     p.grip, p.arm, p.wall_rub, p.body_rub)  # fmt: skip
+                     p.D, p.grip, p.arm, p.wall_rub, p.body_rub)  # fmt: skip
         idle = ([] if solid else [p.wall_rub, p.body_rub]) + ([] if pushed else [p.contact_force])
         for field in idle:
             field.fill(0.0)
@@ -309,9 +305,9 @@ class Rubbing:
         """Sums up what `particles.a` has made of it."""
         p = self.world.particles
         _tally(p.n, *self._pairs, p.effective_inverse_density, step, self.world.spacing, least, p.v,
-               p.solid_density, momenta.motion, self.scratch(momenta), self.partial)  # fmt: skip
+               p.solid_density, momenta.motion, self.scratch(momenta), momenta.bodies, 1.0 / dt, momenta.spin,
+               self.partial)  # fmt: skip
         self.sums = self.partial.sum(axis=0, dtype=float)
-        _follow(momenta.bodies, 1.0 / dt, momenta.motion, momenta.spin)
 
     def finish(self, dt: float) -> None:
         p = self.world.particles

@@ -176,12 +176,10 @@ class PressureSweeps:
             system.iterate(p.n, *operator, p.V, volume, p.inverse_density, p.D, solver.least, rate, step, p.q,
                            p.change, p.a, self.moved, p.response, p.residual, solver.partial, solver.sums)  # fmt: skip
             return
-        system.update_pressures(p.n, p.D, solver.least, step, p.residual, p.q, p.change)
-        system.accelerate(p.n, *operator, p.inverse_density, p.D, p.change, p.a)
+        system.push(p.n, *operator, p.inverse_density, p.D, solver.least, step, p.residual, p.q, p.change, p.a)
         self.push(step)
-        system.add(p.n, rate, p.a, self.moved)
-        system.respond(p.n, *operator, p.V, volume, p.D, solver.least, p.q, p.change, p.a, p.response, p.residual,
-                       solver.partial, solver.sums)  # fmt: skip
+        system.follow(p.n, *operator, p.V, volume, p.D, solver.least, rate, p.q, p.change, p.a, self.moved, p.response,
+                      p.residual, solver.partial, solver.sums)  # fmt: skip
         self.tally(step)
 
     def push(self, step: float) -> None:

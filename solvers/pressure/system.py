@@ -204,22 +204,19 @@ def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
 
 
 @ti.kernel
-def update_pressures(n: ti.i32, D: Reals, least: ti.f32, step: ti.f32, residual: Reals, q: Reals, change: Reals):
-    """q <- max(0, q + step residual / D)."""
+def push(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+         factor: RealTable, b: Vectors, inverse_density: Reals, D: Reals, least: ti.f32, step: ti.f32, residual: Reals,
+         q: Reals, change: Reals, a: Vectors):  # fmt: skip
+    """The first half of `iterate`, and what it does to free particles. Where D is zero nothing presses: most of a solid
+    is passed by."""
     for i in range(n):
         old = q[i]
         q[i] = projected(old, step, residual[i], D[i], least)
         change[i] = q[i] - old
-
-
-@ti.kernel
-def accelerate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-               factor: RealTable, b: Vectors, inverse_density: Reals, D: Reals, q: Reals, a: Vectors):  # fmt: skip
-    """What pressures q do to free particles. Where D is zero nothing presses: most of a solid is passed by."""
     for i in range(n):
         a[i] = vec3(0.0)
         if D[i] > 0.0:
-            a[i] = -inverse_density[i] * pressure_gradient(i, q, wraps, period, x, count, neighbor, factor, b)
+            a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, b)
 
 
 @ti.kernel
@@ -229,11 +226,13 @@ def add(n: ti.i32, rate: ti.f32, a: Vectors, moved: Vectors):
 
 
 @ti.kernel
-def respond(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, D: Reals, least: ti.f32, q: Reals, change: Reals,
-            a: Vectors, response: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
-    """What accelerations a do to the residuals, and the sums of `tally`."""
+def follow(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+           factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, D: Reals, least: ti.f32, rate: ti.f32, q: Reals,
+           change: Reals, a: Vectors, moved: Vectors, response: Reals, residual: Reals, partial: RealTable,
+           sums: Reals):  # fmt: skip
+    """The second half: what accelerations, as they are then, do to `moved` and to residuals, and the sums."""
     for i in range(n):
+        moved[i] += rate * a[i]
         response[i] = 0.0
         if D[i] > 0.0:
             response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b)
