@@ -256,3 +256,18 @@ def upload(values: np.ndarray, kind: Any) -> ti.Ndarray:
     if values.size:
         array.from_numpy(np.ascontiguousarray(values, np.int32 if kind in (ti.i32, ivec3) else np.float32))
     return array
+
+
+def reupload(array: ti.Ndarray | None, values: np.ndarray, kind: Any) -> ti.Ndarray:
+    """Numbers into the first elements of an array that is used again; a larger one where they do not fit, for what
+    Taichi takes to make one is worth hundreds of small copies."""
+    if array is None or len(values) > array.shape[0]:
+        array = ti.ndarray(kind, (max(2 * len(values), 1), *values.shape[1:]))
+    memory = host_view(array)
+    if memory is not None:
+        memory[: len(values)] = values
+    else:
+        padded = array.to_numpy()
+        padded[: len(values)] = values
+        array.from_numpy(padded)
+    return array

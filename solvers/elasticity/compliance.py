@@ -19,7 +19,7 @@ import numpy as np
 import taichi as ti
 from scipy.spatial import KDTree
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, upload, vec3
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, reupload, upload, vec3
 from pliant.core.particles import Particles
 from pliant.solvers.elasticity.body import ElasticBodies
 from pliant.solvers.elasticity.momentum import CENTRE, MASS, PUSH, SPIN, Momenta, answer_turn, triple
@@ -199,6 +199,10 @@ class Compliance:
         self._row, self._spans = momenta.row.to_numpy(), momenta.extent.to_numpy()
         self._body = np.searchsorted(bodies.starts, np.arange(n), side="right")
         self._stored = False
+        self.contact: ti.Ndarray | None = None
+        self.offset: ti.Ndarray | None = None
+        self.extent = ti.ndarray(ti.i32, (rows, 2))
+        self.matrix, self.J = ti.ndarray(ti.f32, 1), ti.ndarray(ti.f32, 1)
 
     @property
     def members(self) -> list[list[int]]:
@@ -238,9 +242,13 @@ class Compliance:
             mine, one = share == k, self.shares[k]
             table[mine, LOCAL] = one.index[local[mine]]
             table[mine, BASE] = self._begin[k] + len(one.members) * table[mine, LOCAL]
-        self.contact, self.offset = upload(table, ti.i32), upload(np.cumsum(size) - size, ti.i32)
-        self.extent = upload(np.searchsorted(free, self._spans), ti.i32)
-        self.matrix, self.J = ti.ndarray(ti.f32, int(size.sum())), ti.ndarray(ti.f32, 3 * self.count)
+        self.contact = reupload(self.contact, table, ti.i32)
+        self.offset = reupload(self.offset, np.cumsum(size) - size, ti.i32)
+        self.extent.from_numpy(np.searchsorted(free, self._spans).astype(np.int32))
+        if int(size.sum()) > self.matrix.shape[0]:
+            self.matrix = ti.ndarray(ti.f32, 2 * int(size.sum()))
+        if 3 * self.count > self.J.shape[0]:
+            self.J = ti.ndarray(ti.f32, 6 * self.count)
         _gather_blocks(self.count, self.contact, self.offset, self.store, self.matrix)
         return True
 
