@@ -3,9 +3,9 @@
 `fluid` runs one dam break at several sizes, here and, where `pysplishsplash` is installed, there, turn by turn in
 fresh processes, so that whatever else the machine does meets both sides alike. `scaling` runs ours at a
 fixed number of iterations and compares the time per particle. `output` measures what files and pictures cost,
-`elastic` the solvers of elastic bodies, `sampling` the filling of meshes with particles,
-`skin` the surfaces that follow elastic bodies, `granular` sand and its grains, `emission` particles that come while a
-scene runs, `view` the window.
+`elastic` the solvers of elastic bodies, `contact` what their contact adds, `sampling` the filling of meshes with
+particles, `skin` the surfaces that follow elastic bodies, `granular` sand and its grains, `emission` particles that
+come while a scene runs, `view` the window.
 """
 
 import argparse
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # Particles along x, y and z of the block of water.
 BLOCKS = {"2k": (12, 14, 12), "10k": (20, 25, 20), "50k": (32, 40, 39), "100k": (40, 50, 50), "200k": (50, 64, 62),
           "500k": (68, 86, 86)}  # fmt: skip
-OTHERS = ("output", "elastic", "sampling", "skin", "granular", "emission", "view")  # each in a file of its own
+OTHERS = ("output", "elastic", "contact", "sampling", "skin", "granular", "emission", "view")  # each in a file
 MODES = ("fluid", "scaling", *OTHERS)
 SOLVERS = ("DFSPH", "IISPH")
 SOLVES = ("density", "divergence")
@@ -355,6 +355,19 @@ def show(results: list[dict[str, Any]], parts: Iterable[Callable[[list[dict[str,
         settings = {key: value for key, value in vars(options).items() if key not in ("json", "peer", "no_peer")}
         text = json.dumps({"settings": settings, "results": results}, indent=1, default=str)
         options.json.write_text(text + "\n")
+
+
+def checked_sizes(parser: argparse.ArgumentParser, options: argparse.Namespace, least: int) -> argparse.Namespace:
+    """Options with numbers of particles, none below the least, that are given with commas between."""
+    try:
+        options.sizes = [int(size) for size in options.sizes.split(",")]
+    except ValueError:
+        parser.error(f"--sizes must be whole numbers such as 2000,20000, got {options.sizes!r}")
+    for name, lowest, values in (("sizes", least, options.sizes), ("steps", 1, [options.steps]),
+                                 ("threads", 1, [options.threads])):  # fmt: skip
+        if min(values) < lowest:
+            parser.error(f"--{name} must be {lowest} or more, got {min(values)}")
+    return options
 
 
 def command(argv: list[str], child: Callable[[dict[str, Any]], Any], work: Callable[[], None]) -> int:

@@ -104,16 +104,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=10, help="steps that are compared (10)")
     parser.add_argument("--threads", type=int, default=2, help="threads (2)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
-    options = parser.parse_args(argv)
-    try:
-        options.sizes = [int(size) for size in options.sizes.split(",")]
-    except ValueError:
-        parser.error(f"--sizes must be whole numbers such as 2000,20000, got {options.sizes!r}")
-    for name, least, values in (("sizes", 500, options.sizes), ("steps", 1, [options.steps]),
-                                ("threads", 1, [options.threads])):  # fmt: skip
-        if min(values) < least:
-            parser.error(f"--{name} must be {least} or more, got {min(values)}")
-    return options
+    return bench.checked_sizes(parser, parser.parse_args(argv), 500)
 
 
 def work(options: argparse.Namespace) -> None:

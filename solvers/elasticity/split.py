@@ -144,7 +144,8 @@ class SplitSolver(Elasticity):
             self._coming = self.threads.submit(self._factors, self._shares(), self._keeping)
 
     def save(self) -> dict[str, Any]:
-        return {"condensed": self.compliance.members} if self.compliance is not None else {}
+        members = self._members if self.compliance is None else self.compliance.members
+        return {} if members is None else {"condensed": members}
 
     def restore(self, state: dict[str, Any]) -> None:
         self._members = state.get("condensed")

@@ -60,9 +60,12 @@ class Factor:
         self._values: np.ndarray | None = values
         self._panels: Panels | None = None
         self._condenser: Condenser | None = None
+        self._condensed: tuple[np.ndarray, np.ndarray] | None = None
 
     def condense(self, wanted: np.ndarray) -> np.ndarray:
-        """Rows and columns of the inverse of the matrix."""
+        """Rows and columns of the inverse of the matrix. The last ones are kept: bodies that arrive ask again."""
+        if self._condensed is not None and np.array_equal(wanted, self._condensed[0]):
+            return self._condensed[1]
         if self._condenser is None:
             values = self._values
             if values is None:
@@ -70,7 +73,8 @@ class Factor:
                 values = host_view(self._panels.value)
                 values = self._panels.value.to_numpy() if values is None else values
             self._condenser = Condenser(self.structure, values)
-        return self._condenser(wanted)
+        self._condensed = wanted.copy(), self._condenser(wanted)
+        return self._condensed[1]
 
     @property
     def bytes(self) -> int:
