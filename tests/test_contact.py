@@ -74,7 +74,7 @@ def test_a_load_given_by_a_callback_bends_a_beam_as_it_should():
     d, length, high, young = 0.01, 0.2, 0.04, 1e6
     load = 0.3 * 3 * young * high**4 / 12 / length**2 * 0.1  # 3 % of the length
     found = []
-    for dt in (2e-3, 1e-2):
+    for dt in (4e-3, 1e-2):
         scene = pl.Scene(particle_radius=d / 2, gravity=(0, 0, 0), dt=dt)
         beam = pl.Box(size=(length + 2 * d, high, high), center=(length / 2 - d, 0, 0))
         handle = scene.add(beam, pl.Elastic(young=young, poisson=0.0, damping=8.0), name="beam")
@@ -168,7 +168,7 @@ def test_what_vibrates_on_a_floor_comes_to_rest_unless_its_damping_is_off():
     """Vibrations too slow to be seen decay faster than those that can be, in what lies and where damping is on."""
     energies = {}
     for damping in (2.0, 0.0):
-        sim = block_on_floor(young=2e4, dt=2e-3, size=(4, 4, 4), elasticity=pl.Split(numerical_damping=0.0)).build()
+        sim = block_on_floor(young=2e4, dt=4e-3, size=(4, 3, 4), elasticity=pl.Split(numerical_damping=0.0)).build()
         sim["block"].material = dataclasses.replace(sim["block"].material, damping=damping)
         run(sim, 0.8)
         energies[damping] = sim.stats.kinetic_energy / (float(sim["block"].mass.sum()) * G * D)
