@@ -20,7 +20,7 @@ from pliant.solvers.stage import Stage, material_table
 TOUCH = 0.05  # density ratio by walls and other solids from which on they count as touching
 CROWDED = 1.2  # a density ratio above this is no contact but an overlap, and undone bit by bit
 SHARE = 0.05  # of the motion in a step that contacts may be left wrong by
-CALM = 2e-3  # in sqrt(g d): below this speed nothing moves that one could see
+CALM = 3e-4  # in sqrt(g d): a motion this slow is rest, and is left no more wrong than a faster one
 NOISE = 1e-6  # what single precision leaves
 OWN = 2.0  # in supports: particles of one body nearer than this at rest never press on each other
 PUSHED, SOLID = range(2)  # what is counted of elastic particles: pushed by anything, and by solids
