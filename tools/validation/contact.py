@@ -117,7 +117,7 @@ def collision(quick: bool) -> list[Result]:
             now = sim.stats
             lost = max(lost, float(np.abs(now.momentum - first.momentum).max()) / push)
             turned = max(turned, float(np.abs(now.angular_momentum - first.angular_momentum).max()) / (push * RADIUS))
-            most = max(most, (now.kinetic_energy + now.elastic_energy) / first.kinetic_energy)
+            most = max(most, energy(sim) / (first.kinetic_energy + first.elastic_energy))
         label = f"{soft:g} on {stiff:g} Pa, {density:g} kg/m^3, mu {mu or 0:g}"
         results += [Result(f"{label}: momentum", lost, 0.0, lost, 1e-6),
                     Result(f"{label}: angular momentum", turned, 0.0, turned, 1e-5),
