@@ -125,13 +125,13 @@ class ElasticContact(Coupling):
             return False
         p, bodies = self.world.particles, self.elasticity.bodies
         _survey(p.n, p.slot, p.D, p.solid_density, bodies.pushed, self._partial)
-        pushed, solid = self._partial.any(axis=0)
-        self.touches_solids = bool(solid)
+        pushed, solid = bool(self._partial[:, PUSHED].any()), bool(self._partial[:, SOLID].any())
+        self.touches_solids = solid
         compliance = self.elasticity.compliance if pushed else None
         self.condensed = compliance if compliance is not None and compliance.find_contacts() else None
         self._begun = False
-        self.rubbing.prepare(bool(pushed), bool(solid))
-        return bool(pushed)
+        self.rubbing.prepare(pushed, solid)
+        return pushed
 
     @property
     def turns(self) -> bool:

@@ -9,6 +9,7 @@ those of its subtree, which are neighbors once they are sorted by the order of e
 of dense matrices. The result is symmetric and positive semi-definite whatever is rounded.
 """
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -61,9 +62,8 @@ class Condenser:
                 front[at, first - low : first - low + update.shape[1]] += update
             blocks = [slice(c, min(c + BLOCK, high - low)) for c in range(0, high - low, BLOCK)]
             y = np.empty((k, high - low), np.float32, order="F")
-            each(lambda c, s=s, front=front, y=y: self._multiply(s, front[:, c], y[:, c]), blocks)
-            part = result[low:high, low:high]
-            each(lambda c, y=y, part=part: _add_products(y, c, part), blocks)
+            each(functools.partial(self._multiply, s, front, y), blocks)
+            each(functools.partial(_add_products, y, result[low:high, low:high]), blocks)
             if tree.parent[s] >= 0:
                 waiting.setdefault(tree.parent[s], []).append((low, rows, front[k : k + len(rows)]))
 
@@ -78,8 +78,10 @@ class Condenser:
                 if tree.parent[s] >= 0:
                     met[tree.parent[s]] = True
 
-    def _multiply(self, s: int, front: np.ndarray, y: np.ndarray) -> None:
-        """[y; update] = T b, with b the upper rows of the front and the update added to its lower rows."""
+    def _multiply(self, s: int, whole_front: np.ndarray, whole_y: np.ndarray, some: slice) -> None:
+        """[y; update] = T b in some columns, with b the upper rows of the front and the update added to its lower
+        rows."""
+        front, y = whole_front[:, some], whole_y[:, some]
         k, columns = y.shape
         for tile in range(self.start[s], self.start[s + 1]):
             top = (tile - self.start[s]) * TILE
@@ -92,7 +94,7 @@ class Condenser:
             front[top + inner : top + rows] += product[inner:]
 
 
-def _add_products(y: np.ndarray, columns: slice, part: np.ndarray) -> None:
+def _add_products(y: np.ndarray, part: np.ndarray, columns: slice) -> None:
     """part += y^T y in some columns, from their diagonal down."""
     below = y[:, columns.start :]
     target = part[columns.start :, columns]

@@ -309,7 +309,8 @@ def on_sand(quick: bool) -> list[Result]:
         sim = scene.build()
         sim.run(0.3)
         sim["block"].v = sim["block"].v + (1.0, 0.0, 0.0)
-        times, speeds = [], []
+        times: list[float] = []
+        speeds: list[float] = []
         while sim.time < 0.8 and (not speeds or speeds[-1] > 0.4):
             sim.step()
             times.append(sim.time)
