@@ -250,9 +250,9 @@ from scipy import sparse
 init = ti.init
 ti.init = lambda **options: init(**options, cpu_max_num_threads=int(sys.argv[1]))
 from pliant.core import backend
-from pliant.solvers.linear import cholesky, supernodes
+from pliant.solvers.linear import blas, cholesky, supernodes
 os.cpu_count = lambda: int(sys.argv[1])
-cholesky.BLOCK, supernodes.TASK_ENTRIES, cholesky.WORTH_CACHING = 32, 3000, 1e9  # much to share in a small body
+blas.BLOCK, supernodes.TASK_ENTRIES, cholesky.WORTH_CACHING = 32, 3000, 1e9  # much to share in a small body
 backend.start("cpu")
 given = np.load(sys.argv[2])
 matrix = sparse.csr_array((given["data"], given["indices"], given["indptr"]))

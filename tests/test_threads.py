@@ -10,7 +10,7 @@ import pytest
 import taichi as ti
 
 import pliant as pl
-from pliant.solvers.linear import cholesky, supernodes
+from pliant.solvers.linear import blas, cholesky, supernodes
 
 # A thread takes 512 rounds of a loop at a time, so there are more than that of each kind.
 PROGRAM = """
@@ -72,9 +72,9 @@ def run(folder):
 
 ALONE = """
 import os, sys
-from pliant.solvers.linear import cholesky, supernodes
+from pliant.solvers.linear import blas, cholesky, supernodes
 os.cpu_count = lambda: int(os.environ["TI_CPU_MAX_NUM_THREADS"])  # by which a factorisation shares its work
-cholesky.BLOCK, supernodes.TASK_ENTRIES, cholesky.WORTH_CACHING = 32, 3000, 1e9
+blas.BLOCK, supernodes.TASK_ENTRIES, cholesky.WORTH_CACHING = 32, 3000, 1e9
 run(sys.argv[1])
 """
 
@@ -87,7 +87,7 @@ def ends(tmp_path_factory):
     here: dict = {}
     exec(PROGRAM, here)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cholesky, "BLOCK", 32)  # much to share in a small body
+        patch.setattr(blas, "BLOCK", 32)  # much to share in a small body
         patch.setattr(supernodes, "TASK_ENTRIES", 3000)
         patch.setattr(cholesky, "WORTH_CACHING", 1e9)
         here["run"](str(folders[0]))

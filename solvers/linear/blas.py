@@ -10,6 +10,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
+BLOCK = 256  # columns or rows of a matrix that one thread works on at a time
+
+
+def blocks(n: int) -> list[slice]:
+    """Parts of n columns or rows that do not depend on the number of threads."""
+    return [slice(k, min(k + BLOCK, n)) for k in range(0, n, BLOCK)]
+
 
 def _pointer(name: str) -> Callable:
     table = cython_lapack if name == "dpotrf" else cython_blas

@@ -27,13 +27,12 @@ from scipy import sparse
 from pliant.core.backend import host_view
 from pliant.core.cache import cache_folder, keep, kept
 from pliant.errors import PliantError
-from pliant.solvers.linear.blas import fortran, one_blas_thread
+from pliant.solvers.linear.blas import blocks, fortran, one_blas_thread
 from pliant.solvers.linear.condense import Condenser
 from pliant.solvers.linear.ordering import TILE, Supernodes, analyse, dissect, tiles
 from pliant.solvers.linear.supernodes import Panels, Solver
 
 FRONT = 160  # supernodes in a subtree of up to so many columns share one front: BLAS likes large matrices
-BLOCK = 256  # columns or rows of a front that one thread works on at a time
 SUBTREES = 12  # a subtree with less than this share of the work is left to one thread
 ASYMMETRY = 1e-8  # of the largest entry: more is no rounding error
 
@@ -205,7 +204,7 @@ class _Elimination:
         front, update = self._assemble(f, low, high, below, each)
         _eliminate(front, each)
         under = front[high - low :]
-        each(lambda c: _multiply(under[c.start :], under[c], update[c.start :, c]), _blocks(len(below)))
+        each(lambda c: _multiply(under[c.start :], under[c], update[c.start :, c]), blocks(len(below)))
         if len(below):
             self.waiting.setdefault(self.owner[self.structure.parent[b - 1]], []).append((below, update))
         for s in range(a, b):
@@ -251,8 +250,8 @@ class _Elimination:
             fortran("dtrsm", "R", "L", "N", "N", r.stop - r.start, b - a, -1.0, square, under[r])
             self._write(s, b - a + r.start, slice(0, b - a), under[r])
 
-        each(inverse, _blocks(b - a))
-        each(lower, _blocks(len(rows)))
+        each(inverse, blocks(b - a))
+        each(lower, blocks(len(rows)))
 
     def _write(self, s: int, row: int, columns: slice, part: np.ndarray) -> None:
         """Puts a part of T that begins at a row into its tiles."""
@@ -267,23 +266,19 @@ class _Elimination:
             tile[columns.start : end, first - top : last - top] = inside.T
 
 
-def _blocks(n: int) -> list[slice]:
-    return [slice(k, min(k + BLOCK, n)) for k in range(0, n, BLOCK)]
-
-
 def _eliminate(front: np.ndarray, each: Each) -> None:
     """The columns of L in place of a front's: A11 = L11 L11^T, L21 = A21 L11^-T, block by block."""
     width = front.shape[1]
-    for c in _blocks(width):
+    for c in blocks(width):
         info = ctypes.c_int()
         fortran("dpotrf", "L", c.stop - c.start, front[c, c], info)
         if info.value:
             raise PliantError("the matrix is not positive definite, so it has no Cholesky factor.")
         rest = front[c.stop :, c]
         each(lambda r, rest=rest, c=c: fortran("dtrsm", "R", "L", "T", "N", r.stop - r.start, c.stop - c.start, 1.0,
-                                                front[c, c], rest[r]), _blocks(len(rest)))  # fmt: skip
+                                                front[c, c], rest[r]), blocks(len(rest)))  # fmt: skip
         each(lambda r, rest=rest, c=c: _multiply(rest[r.start :], rest[r], front[c.stop + r.start :, c.stop :][:, r]),
-             _blocks(width - c.stop))  # fmt: skip
+             blocks(width - c.stop))  # fmt: skip
 
 
 def _multiply(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:

@@ -16,10 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from pliant.solvers.linear.blas import fortran, one_blas_thread
+from pliant.solvers.linear.blas import blocks, fortran, one_blas_thread
 from pliant.solvers.linear.ordering import TILE, Supernodes, tiles
-
-BLOCK = 256  # columns that one thread works on at a time
 
 Each = Callable[[Callable[[slice], None], list[slice]], object]
 Update = tuple[int, np.ndarray, np.ndarray]  # first column, rows, and what is to be added to them
@@ -60,10 +58,9 @@ class Condenser:
             for first, below, update in waiting.pop(s, []):
                 at = np.where(below < tree.first[s + 1], below - tree.first[s], k + np.searchsorted(rows, below))
                 front[at, first - low : first - low + update.shape[1]] += update
-            blocks = [slice(c, min(c + BLOCK, high - low)) for c in range(0, high - low, BLOCK)]
             y = np.empty((k, high - low), np.float32, order="F")
-            each(functools.partial(self._multiply, s, front, y), blocks)
-            each(functools.partial(_add_products, y, result[low:high, low:high]), blocks)
+            each(functools.partial(self._multiply, s, front, y), blocks(high - low))
+            each(functools.partial(_add_products, y, result[low:high, low:high]), blocks(high - low))
             if tree.parent[s] >= 0:
                 waiting.setdefault(tree.parent[s], []).append((low, rows, front[k : k + len(rows)]))
 
