@@ -8,6 +8,7 @@ import pytest
 
 import pliant as pl
 from pliant.core.frictions import Frictions, coefficient
+from pliant.solvers.elasticity.settling import CALM
 
 D = 0.02
 G = 9.81
@@ -192,6 +193,116 @@ def test_damping_is_a_rate():
         amplitudes.append(most)
         assert sim["bar"].v[:, 0].mean() == pytest.approx(1.0, rel=1e-5)
     assert amplitudes[1] / amplitudes[0] == pytest.approx(math.exp(-10.0 * 0.11), rel=0.15)
+
+
+def rocking(degrees, feet, young=1e6):
+    """A slab of 8 x 2 x 8 particles on feet of one particle each, at places given in spacings, let go slightly
+    tilted."""
+    d = 0.01
+    scene = pl.Scene(particle_radius=d / 2, dt=4e-3)
+    scene.add(pl.Plane(), pl.Boundary(friction=0.5), name="floor")
+    shape = pl.Box(size=(8 * d, 2 * d, 8 * d), center=(0, 3 * d, 0))
+    for x, z in feet:
+        shape = shape | pl.Box(size=(2 * d, 2 * d, 2 * d), center=(x * d, d, z * d))
+    shape = shape.rotate("z", degrees, about=(0, 0, 0)).translate((0, 0.2 * d, 0))
+    scene.add(shape, pl.Elastic(young=young), name="table", sampling="regular")
+    return scene.build()
+
+
+def test_what_rocks_on_its_feet_comes_to_rest():
+    """Nearly all of a table that rocks moves as a rigid body does. It is at rest all the same, to 1e-8 m g d."""
+    sim = rocking(1.0, [(x, z) for x in (-3, 3) for z in (-3, 3)], young=3e5)
+    run(sim, 0.8)
+    mass, d = float(sim["table"].mass.sum()), sim.scene.spacing
+    assert sim.stats.kinetic_energy < 1e-8 * mass * G * d
+
+
+def test_what_stands_on_an_edge_tips():
+    """Two feet in a line carry it, and its centre of mass is beside them: nothing of that motion is damped."""
+    sim = rocking(0.0, [(-2, -3), (-2, 3)])
+    height = float(sim["table"].x[:, 1].mean())
+    run(sim, 0.16)
+    fallen = height - float(sim["table"].x[:, 1].mean())
+    assert fallen > 0.6 * sim.scene.spacing
+
+
+def test_a_ball_rolls_on_though_slowly():
+    """A ball that rolls at half the speed that counts as calm is not braked by what brings to rest: with the damping
+    of its material off, which turns that off too, it rolls no faster."""
+    r, d = 0.04, 0.01
+    found = []
+    for damping in (2.0, 0.0):
+        scene = pl.Scene(particle_radius=d / 2, dt=4e-3)
+        scene.add(pl.Plane(), pl.Boundary(friction=1.0), name="floor")
+        scene.add(pl.Sphere(radius=r, center=(0, r, 0)), pl.Elastic(young=1e6, damping=damping), name="ball")
+        sim = scene.build()
+        run(sim, 0.04)
+        arm, speed = sim["ball"].x - sim["ball"].x.mean(axis=0), 0.5 * CALM * math.sqrt(G * d)
+        sim["ball"].v = speed * np.stack([1 + arm[:, 1] / r, -arm[:, 0] / r, 0 * arm[:, 0]], axis=1)
+        run(sim, 0.06)
+        found.append(float(sim["ball"].v[:, 0].mean()) / speed)
+    assert found[0] == pytest.approx(found[1], abs=0.05) and found[1] > 0.5
+
+
+def test_a_crowded_particle_of_a_surface_touches_where_others_do():
+    """Where a surface is crowded, its density at rest is that of the inside. It must not keep away from a wall for
+    that: particles at half a spacing from the wall are in contact, and none farther than others."""
+    d = 0.02
+    scene = pl.Scene(particle_radius=d / 2)
+    scene.add(pl.Plane(), pl.Boundary(), name="floor")
+    block = scene.add(pl.Box(size=(5 * d, 3 * d, 5 * d), center=(0, 1.5 * d, 0)), pl.Elastic(young=1e6))
+    sim = scene.build()
+    stage, rest = sim.elasticity, sim[block].rest.astype(float)
+    squeezed = rest * (0.8, 1.0, 0.8)  # as many particles on less of a surface
+    _, ratio, edge = stage._rest_pose(squeezed, np.full(len(rest), d**3), None, d)
+    low = squeezed[:, 1] < d
+    plane = 1.0 - float(sim.world.neighbors.smoothing.plane_sum(np.array([1.0]))[0])
+    middle = low & (np.abs(squeezed[:, [0, 2]]) < d).all(axis=1)
+    assert ratio[middle].max() > plane + 0.1  # crowded
+    np.testing.assert_allclose((ratio + edge)[low], plane, rtol=1e-6)
+
+
+# --- shapes and pairs ---------------------------------------------------------------------------------
+
+
+def test_bodies_of_one_shape_begin_without_strain(tmp_path, assert_same_state):
+    """They share the rest shape of the first, which is theirs to a thousandth of a spacing only. In stiff ones that
+    would be energy; so they take on that shape. Once they have moved they keep what they have, a restart included."""
+    scene = pl.Scene(particle_radius=0.005, gravity=(0, 0, 0), dt=1e-3)
+    for k, place in enumerate([(-0.04, 0, 0), (0.0413, 0.02, 0.0071)]):
+        scene.add(pl.Sphere(radius=0.04, center=place), pl.Elastic(young=1e9), name=f"ball{k}", velocity=(1 - k, 0, 0))
+    sim = scene.build()
+    x = [sim[f"ball{k}"].x.astype(float) for k in range(2)]
+    off = np.abs((x[0] - x[0][0]) - (x[1] - x[1][0])).max()
+    assert off < 1e-7  # rounded, at 0.1 m
+    assert sim.stats.elastic_energy < 1e-5 * sim.stats.kinetic_energy
+    for steps in (0, 3):
+        for _ in range(steps):
+            sim.step()
+        sim.save(tmp_path / "state.npz")
+        other = pl.load(tmp_path / "state.npz")
+        assert_same_state(sim, other)
+        sim.step()
+        other.step()
+        assert_same_state(sim, other)
+
+
+def test_each_pair_has_its_own_coefficient_though_they_are_of_one_material():
+    """Two slabs of one material object on a slope: the pair that the scene names sticks, the other slides."""
+    degrees, rubber = 20.0, pl.Elastic(young=1e6)
+    tilt = math.radians(degrees)
+    scene = pl.Scene(particle_radius=D / 2, gravity=(G * math.sin(tilt), -G * math.cos(tilt), 0), dt=4e-3)
+    scene.add(pl.Box(size=(0.1, 0.1, 0.1), center=(0, 1.0, 3.0)), pl.Fluid(), name="water")  # not all are elastic
+    scene.add(pl.Plane(), pl.Boundary(friction=1.0), name="slope")
+    for k, z in enumerate((-4 * D, 4 * D)):
+        scene.add(pl.Box(size=(6 * D, 3 * D, 4 * D), center=(0, 1.5 * D, z)), rubber, name=f"under{k}")
+        scene.add(pl.Box(size=(4 * D, 2 * D, 4 * D), center=(0, 4 * D, z)), rubber, name=f"top{k}")
+    scene.friction("top1", "under1", 0.8)
+    sim = scene.build()
+    start = [float(sim[f"top{k}"].x[:, 0].mean()) for k in range(2)]
+    run(sim, 0.12)
+    moved = [float(sim[f"top{k}"].x[:, 0].mean()) - start[k] for k in range(2)]
+    assert moved[0] == pytest.approx(0.5 * G * math.sin(tilt) * sim.time**2, rel=0.15) and abs(moved[1]) < 0.05 * D
 
 
 # --- what users read and write ----------------------------------------------------------------------

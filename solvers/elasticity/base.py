@@ -10,18 +10,17 @@ from pliant.core.backend import upload
 from pliant.core.fields import Field
 from pliant.core.options import Options, param, positive
 from pliant.core.world import World
-from pliant.solvers.elasticity import rubbing
+from pliant.solvers.elasticity import balance, rubbing
 from pliant.solvers.elasticity.body import ElasticBodies, Law, settle
 from pliant.solvers.elasticity.compliance import Compliance
 from pliant.solvers.elasticity.contact import ElasticContact, RestPairs
 from pliant.solvers.elasticity.momentum import Momenta
 from pliant.solvers.elasticity.rest import Rest, rest_pose
+from pliant.solvers.elasticity.settling import CALM, SETTLING, Settling
 from pliant.solvers.stage import Stage
 
 DT = 2e-3  # default elastic step [s]: that of Kugelstadt 2021, Section 9
 SCALED = 1e-6  # of the velocities of a body: they differ by no more from a multiple of what they were
-CALM = 0.2  # in sqrt(g d): vibrations slower than this could lift a body by 2 % of a spacing, which cannot be seen...
-SETTLING = 40.0  # [1/s] ...and decay at up to this rate in a body that lies on something, so that it comes to rest
 SAME = 1e-3  # in spacings: rest shapes that differ by less are one
 
 
@@ -73,6 +72,7 @@ class Elasticity(Stage):
         Field("effective_inverse_density", "real", "m^3/kg", "of a particle together with what moves along with it",
               carried=True),
         *rubbing.FIELDS,
+        *balance.FIELDS,
         Field("solid_density", "real", "1", "density ratio by walls and other solids than its own body"),
         Field("rest_density", "real", "1", "density ratio by its own body at rest", carried=True),
         Field("edge", "real", "1", "what its density ratio lacks to that of a plane surface", carried=True),
@@ -132,10 +132,23 @@ class Elasticity(Stage):
                 known = (nearest, *self._rest_pose(X, V, nearest, w.bodies[b].spacing))
                 made.append(known)
                 self._tell_of_thin_parts(b, known[1])
+            else:
+                X = self._take_shape(mine, known[1])
             rests.append(known[1].moved(X))
             p.write("rest_density", mine, known[2])
             p.write("edge", mine, known[3])
         return rests
+
+    def _take_shape(self, rows: np.ndarray, rest: Rest) -> np.ndarray:
+        """Gives a body the rest shape that it shares, for what it is off by (`SAME`) would strain it; returns where it
+        is then. A body that has moved keeps what it has: it was given the shape when it was new."""
+        p = self.world.particles
+        x, X = p.read("x", rows), p.read("rest", rows)
+        if np.array_equal(x, X):
+            X = (X[0].astype(float) + (rest.X - rest.X[0])).astype(np.float32)
+            for field in ("x", "rest"):
+                p.write(field, rows, X)
+        return X.astype(float)
 
     def _material(self, b: int) -> Any:
         return self.world.materials[self.world.bodies[b].material]
@@ -148,7 +161,7 @@ class Elasticity(Stage):
         whole = rest_pose(X, V.sum(), self.world.spacing, near.smoothing, None, near.periods)  # as pressure sees it
         ratio = np.minimum(whole.density_ratio(V, near.smoothing, self.world.h), 1.0)
         plane = 1.0 - float(near.smoothing.plane_sum(np.array([1.0]))[0])
-        edge = np.where(whole.normals.any(axis=1), np.maximum(plane - ratio, 0.0), 0.0)
+        edge = np.where(whole.normals.any(axis=1), plane - ratio, 0.0)
         return pose, ratio, edge
 
     def _tell_of_thin_parts(self, b: int, rest: Rest) -> None:
@@ -220,6 +233,7 @@ class Elasticity(Stage):
                 mass[first:last] *= ~self.free[first:last]
         self._damped = bool(rates.any()) and not self.world.neighbors.wraps
         self.frames = self.momenta if self.momenta.bodies == len(spans) else Momenta(spans, self.bodies.n)
+        self.settling = Settling(self.frames, self.momenta, self.bodies.n)
         self._damping, self._frame_mass = upload(rates, ti.f32), upload(mass, ti.f32)
 
     def run(self, dt: float) -> None:
@@ -227,10 +241,10 @@ class Elasticity(Stage):
             return
         p, bodies, share = self.world.particles, self.bodies, dt / self.dt
         bodies.find_places()
-        self._damp(dt)
+        self.momenta.look(p, bodies.place, bodies.mass)
+        if self._damped:
+            self._damp(dt)
         bodies.predict_positions(self.settings.numerical_damping * self.dt, share)
-        if not (self._damped and self.frames is self.momenta):
-            self.momenta.look(p, bodies.place, bodies.mass)
         self.solve()
         self.momenta.measure(bodies.dv_external)
         if self.contact.turns:
@@ -240,13 +254,16 @@ class Elasticity(Stage):
 
     def _damp(self, dt: float) -> None:
         """Slows vibrations: velocities as far as they differ from the motion of the body as a whole, or of what holds
-        it."""
-        if not self._damped:
-            return
+        it. Where it touches solids, what none can see decays faster, rocking too (`settling`)."""
         w, b = self.world, self.bodies
-        self.frames.look(w.particles, b.place, self._frame_mass)
+        if self.frames is not self.momenta:
+            self.frames.look(w.particles, b.place, self._frame_mass)
         calm = CALM * float(np.sqrt(np.linalg.norm(w.gravity) * w.spacing))
-        self.frames.slow(dt, self._damping, calm, SETTLING if calm > 0.0 else 0.0, b.mass, b.dv, w.particles)
+        settles = calm > 0.0 and self.contact.touches_solids
+        if settles:
+            self.settling.run(dt, w.gravity, calm, self._damping, b, w.particles)
+        self.frames.slow(dt, self._damping, calm, SETTLING if settles else 0.0, self.settling.load, b.mass, b.dv,
+                         w.particles)  # fmt: skip
 
     def yielding(self, slots: np.ndarray) -> float:
         """The velocity at which a step leaves particles of a body per impulse spread over them by their mass [1/kg], in

@@ -10,18 +10,20 @@ from pliant.core.fields import gather
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.world import Coupling, World
-from pliant.solvers.elasticity import rubbing
+from pliant.solvers.elasticity import balance
+from pliant.solvers.elasticity.balance import Balance
 from pliant.solvers.elasticity.compliance import Compliance
 from pliant.solvers.elasticity.momentum import Momenta
 from pliant.solvers.elasticity.rubbing import Rubbing
+from pliant.solvers.elasticity.settling import CALM, SETTLING
 from pliant.solvers.pressure import system
 from pliant.solvers.stage import Stage, material_table
 
 TOUCH = 0.05  # density ratio by walls and other solids from which on they count as touching
 CROWDED = 1.2  # a density ratio above this is no contact but an overlap, and undone bit by bit
 SHARE = 0.05  # of the motion in a step that contacts may be left wrong by
-CALM = 3e-4  # in sqrt(g d): a motion this slow is rest, and is left no more wrong than a faster one
-NOISE = 1e-6  # what single precision leaves
+REST = 3e-4  # in sqrt(g d): a motion this slow is rest, and is left no more wrong than a faster one
+NOISE = 1e-7  # what single precision leaves
 OWN = 2.0  # in supports: particles of one body nearer than this at rest never press on each other
 PUSHED, SOLID = range(2)  # what is counted of elastic particles: pushed by anything, and by solids
 
@@ -117,6 +119,7 @@ class ElasticContact(Coupling):
         self.world, self.elasticity = world, elasticity
         self._partial = np.zeros((BLOCKS, 2), np.float32)
         self.rubbing = Rubbing(world)
+        self.balance = Balance(world, self.rubbing)
         self.touches_solids = False  # walls, or other elastic bodies
         self.condensed: Compliance | None = None
 
@@ -130,7 +133,8 @@ class ElasticContact(Coupling):
         compliance = self.elasticity.compliance if pushed else None
         self.condensed = compliance if compliance is not None and compliance.find_contacts() else None
         self._begun = False
-        self.rubbing.prepare(pushed, solid)
+        self.rubbing.prepare(solid)
+        self.balance.prepare(pushed)
         return pushed
 
     @property
@@ -160,20 +164,21 @@ class ElasticContact(Coupling):
     def tally(self, dt: float, step: float, least: float, sums: np.ndarray) -> None:
         if not self.touches_solids:
             return
-        self.rubbing.tally(dt, step, least, self.elasticity.momenta)
-        sums[system.LENGTH] += self.rubbing.sums[rubbing.LENGTH]
-        sums[system.CURVATURE] += self.rubbing.sums[rubbing.CURVATURE]
+        self.balance.tally(dt, step, least, self.elasticity.momenta)
+        sums[system.LENGTH] += self.balance.sums[balance.LENGTH]
+        sums[system.CURVATURE] += self.balance.sums[balance.CURVATURE]
 
     def unsettled(self, dt: float, tolerance: float) -> bool:
-        """Whether solids in contact still slip or close by more than a share of their motion, or of what one could
-        see."""
+        """Whether solids in contact still slip or close by more than a share of their motion, or of what one could see.
+        What settles may be left wrong by no more than settling takes out of it, or the error of each step would keep it
+        moving."""
         if not self.touches_solids:
             return False
-        found, d = self.rubbing.sums, self.world.spacing
-        members = max(found[rubbing.MEMBERS], 1.0)
-        calm = CALM * float(np.sqrt(np.linalg.norm(self.world.gravity) * d))
-        goal = min(max(SHARE * max(found[rubbing.SPEED] / members, calm) * dt / d, NOISE), tolerance)
-        return bool(found[rubbing.ERROR] / members > goal)
+        d, speed = self.world.spacing, self.balance.mean(balance.SPEED)
+        free_fall = float(np.sqrt(np.linalg.norm(self.world.gravity) * d))
+        share = min(SHARE, SETTLING * dt) if speed < CALM * free_fall else SHARE
+        goal = min(max(share * max(speed, REST * free_fall) * dt / d, NOISE), tolerance)
+        return self.balance.mean(balance.ERROR) > goal
 
     def constrain(self, a: ti.Ndarray, moving: bool = True) -> None:
         p, bodies = self.world.particles, self.elasticity.bodies
@@ -195,7 +200,7 @@ class ElasticContact(Coupling):
             self.condensed.spread(self.world.particles, dt, self.elasticity.find_response)
         if self.turns:
             self.rubbing.finish(dt)
-        self.rubbing.find_forces(self.turns, self.elasticity.momenta)
+        self.balance.find_forces(self.turns, self.elasticity.momenta)
         p, bodies = self.world.particles, self.elasticity.bodies
         _accept(bodies.n, bodies.place, p.v, p.v_elastic, p.D)
 
@@ -219,4 +224,3 @@ class RestPairs(Stage):
         _part_own(p.n, *w.neighbors.pairs, w.neighbors.smoothing.w, w.h, w.neighbors.sigma, OWN * w.h, self._elastic,
                   p.material, p.body, p.V, p.rest, p.rest_density, p.edge, p.wall_density, p.solid_density,
                   p.density)  # fmt: skip
-

@@ -216,8 +216,9 @@ def _turn(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
 
 @ti.kernel
 def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, dt: ti.f32, rate: Reals,
-          calm: ti.f32, settling: ti.f32, own_mass: Reals, inverse_density: Reals, solid_density: Reals, v: Vectors,
-          v_elastic: Vectors, u: Vectors, piece: RealTable, motion: RealTable, decay: RealTable):  # fmt: skip
+          calm: ti.f32, settling: ti.f32, load: Reals, own_mass: Reals, inverse_density: Reals, solid_density: Reals,
+          v: Vectors, v_elastic: Vectors, u: Vectors, piece: RealTable, motion: RealTable,
+          decay: RealTable):  # fmt: skip
     """u: what velocities have beside the motion of bodies as a whole; it decays."""
     for e in range(u.shape[0]):
         u[e] = v_elastic[place[e]]
@@ -242,7 +243,7 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
     for b in range(bodies):
         speed = ti.sqrt(added_up(b, 1, piece) / ti.max(added_up(b, 0, piece), 1e-30))
         touching = ti.select(added_up(b, 2, piece) > 0.0, 1.0, 0.0)
-        decay[b, 0] = settling * touching * ti.max(1.0 - speed / ti.max(calm, 1e-30), 0.0)
+        decay[b, 0] = settling * ti.max(load[b], touching) * ti.max(1.0 - speed / ti.max(calm, 1e-30), 0.0)
     ti.loop_config(block_dim=ROUNDS)
     for round in range(bodies * PIECES * ROUNDS):
         if round % ROUNDS == 0:
@@ -262,7 +263,7 @@ class Momenta:
 
     def __init__(self, spans: list[tuple[int, int]], n: int):
         """`n` is the number of all slots."""
-        self.bodies, rows = len(spans), max(len(spans), 1)
+        self.spans, self.bodies, rows = spans, len(spans), max(len(spans), 1)
         row = np.full(n, -1)
         for b, (first, last) in enumerate(spans):
             row[first:last] = b
@@ -275,35 +276,36 @@ class Momenta:
     def look(self, particles: Particles, place: ti.Ndarray, m: ti.Ndarray) -> None:
         """Takes over where the bodies are."""
         if self.bodies:
-            self._where = (self.bodies, self.extent, place, m, particles.x)
-            _look(*self._where, self.piece, self.body)
+            self.where = (self.bodies, self.extent, place, m, particles.x)
+            _look(*self.where, self.piece, self.body)
 
     def part(self, impulse: ti.Ndarray) -> None:
         """Takes out of impulses [N s] what moves bodies as a whole, and keeps that as their `motion`."""
         if self.bodies:
-            _part(*self._where, self.body, impulse, self.piece, self.motion)
+            _part(*self.where, self.body, impulse, self.piece, self.motion)
 
     def turn(self, particles: Particles, scale: float) -> None:
         """Adds to that `motion` what `particles.couple` times `scale` makes of it."""
         if self.bodies:
-            _turn(*self._where, self.body, scale, particles.V, particles.couple, self.piece, self.motion)
+            _turn(*self.where, self.body, scale, particles.V, particles.couple, self.piece, self.motion)
 
     def measure(self, u: ti.Ndarray) -> None:
         """Keeps the motion that velocities u have as the `motion` of bodies."""
         if self.bodies:
-            _measure(*self._where, self.body, u, self.piece, self.motion)
+            _measure(*self.where, self.body, u, self.piece, self.motion)
 
     def keep(self, dv: ti.Ndarray) -> None:
         """Changes of velocity get that `motion` of bodies as a whole, in place of what they have of it."""
         if self.bodies:
-            _keep(*self._where, self.body, dv, self.piece, self.motion, self.lack)
+            _keep(*self.where, self.body, dv, self.piece, self.motion, self.lack)
 
-    def slow(self, dt: float, rate: ti.Ndarray, calm: float, settling: float, own_mass: ti.Ndarray, u: ti.Ndarray,
-             particles: Particles) -> None:  # fmt: skip
+    def slow(self, dt: float, rate: ti.Ndarray, calm: float, settling: float, load: ti.Ndarray, own_mass: ti.Ndarray,
+             u: ti.Ndarray, particles: Particles) -> None:  # fmt: skip
         """Lets velocities decay, as far as they are not the motion of bodies as a whole, as in vibrations whose
-        amplitudes fall at these rates [1/s]: and at the rate `settling` besides where bodies touch something and their
-        root mean square is far below `calm` [m/s]. Leaves what they were in u."""
+        amplitudes fall at these rates [1/s]: and at the rate `settling` besides, times the `load` where that is above
+        one, where bodies touch something and their root mean square is far below `calm` [m/s]. Leaves what they were
+        in u."""
         if self.bodies:
             p = particles
-            _slow(*self._where, self.body, dt, rate, calm, settling, own_mass, p.inverse_density, p.solid_density, p.v,
-                  p.v_elastic, u, self.piece, self.motion, self.lack)  # fmt: skip
+            _slow(*self.where, self.body, dt, rate, calm, settling, load, own_mass, p.inverse_density,
+                  p.solid_density, p.v, p.v_elastic, u, self.piece, self.motion, self.lack)  # fmt: skip

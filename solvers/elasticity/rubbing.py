@@ -23,7 +23,6 @@ import taichi as ti
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, upload, vec3
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
-from pliant.core.reduce import BLOCKS, block
 from pliant.core.world import BodyGroup, World
 from pliant.solvers.elasticity.momentum import SPIN, Momenta, triple
 
@@ -33,9 +32,6 @@ FIELDS = (
     Field("wall_rub_change", "vector", "Pa s^2/m", "last change of dt^2 wall_rub"),
     Field("body_rub_change", "vector", "Pa s^2/m", "last change of dt^2 body_rub"),
     Field("grip", "real", "1/m^5", "sum of the weights of the particles that it rubs on"),
-    Field("contact_force", "vector", "N", "on a particle of an elastic body by all that touches it", carried=True),
-    Field("pusher", "int", "", "who pushes it most: a body, or -2 less the number of a wall; -1 nobody", carried=True,
-          initial=-1),
     Field("arm", "vector", "m", "from it to the place where it rubs on them"),
     Field("couple", "vector", "Pa", "of tractions, as they act at the surface; times dt^2 in the last sweep"),
 )
@@ -45,7 +41,6 @@ Scratch: TypeAlias = ti.types.argpack(
     wall_friction=Reals, wall_velocity=Vectors, wall_distance=Reals, wall_normal=Vectors, wall_change=Vectors,
     body_change=Vectors,
 )  # fmt: skip
-LENGTH, CURVATURE, ERROR, MEMBERS, SPEED, SUMS = range(6)  # what is summed up over all contacts, and their number
 TINY = 1e-30
 
 
@@ -175,41 +170,6 @@ def _rub(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: In
 
 
 @ti.kernel
-def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-           factor: RealTable, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, effective: Reals,
-           step: ti.f32, spacing: ti.f32, least: ti.f32, v: Vectors, solid_density: Reals, motion: RealTable,
-           c: Scratch, bodies: ti.i32, rate: ti.f32, spin: RealTable, partial: RealTable):  # fmt: skip
-    """Sums over contacts: w dr dr, dr K dr, the error that is left of each, how many there are, and their speeds. What
-    the sweep has made of the motion of bodies goes into their spins."""
-    ti.loop_config(block_dim=1)
-    for s in range(BLOCKS):
-        lo, hi = block(s, n)
-        length, curvature, error, members, speed = 0.0, 0.0, 0.0, 0.0, 0.0
-        for i in range(lo, hi):
-            if slot[i] >= 0 and c.D[i] > least and inverse_density[i] > 0.0 and solid_density[i] > 0.0:
-                on_wall, on_body, volume = c.wall_change[i], c.body_change[i], V[i] / spacing**3
-                change = on_wall.dot(on_wall) + on_body.dot(on_body)
-                if change > 0.0:
-                    turn = turning(i, slot, c.row, motion)
-                    length += volume * effective[i] * change
-                    curvature -= volume * on_wall.dot(c.a[i] - c.wall_distance[i] * turn.cross(c.wall_normal[i]))
-                    if c.grip[i] > 0.0:
-                        others = of_others(i, c.a, motion, c, x, slot, material, V, wraps, period, count, neighbor,
-                                           factor)  # fmt: skip
-                        curvature -= volume * on_body.dot(c.a[i] + turn.cross(c.arm[i]) - others)
-                r = c.residual[i]
-                if c.q[i] > 0.0 or r > 0.0:
-                    error += ti.abs(r) + effective[i] * ti.sqrt(change) / (step * spacing)
-                    members += 1.0
-                    speed += v[i].norm()
-        partial[s, LENGTH], partial[s, CURVATURE], partial[s, ERROR] = length, curvature, error
-        partial[s, MEMBERS], partial[s, SPEED] = members, speed
-    for b in range(bodies):
-        for a in ti.static(range(3)):
-            spin[b, SPIN + a] += rate * motion[b, SPIN + a]
-
-
-@ti.kernel
 def _finish(n: ti.i32, slot: Ints, dt: ti.f32, inverse_density: Reals, wall_rub: Vectors, body_rub: Vectors,
             wall_slide: Vectors):  # fmt: skip
     """Tractions as such again, and what they have done to walls."""
@@ -217,31 +177,6 @@ def _finish(n: ti.i32, slot: Ints, dt: ti.f32, inverse_density: Reals, wall_rub:
         if slot[i] >= 0:
             wall_rub[i], body_rub[i] = wall_rub[i] / (dt * dt), body_rub[i] / (dt * dt)
             wall_slide[i] -= inverse_density[i] * wall_rub[i]
-
-
-@ti.kernel
-def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, material: Ints, slot: Ints, V: Reals, rubbed: ti.template(), p: Reals, body: Ints,
-            wall_number: Ints, wall_rub: Vectors, body_rub: Vectors, c: Scratch, force: Vectors,
-            pusher: Ints):  # fmt: skip
-    """What contacts do to each elastic particle, and who pushes it most: a body, or -2 less the number of a wall."""
-    for i in range(n):
-        if slot[i] >= 0:
-            total, who = p[i] * c.b[i], -1
-            most = total.norm()
-            if most > 0.0:
-                who = -2 - wall_number[i]
-            for k in range(ti.select(c.D[i] > 0.0, count[i], 0)):
-                j = neighbor[i, k]
-                push = (p[i] + p[j]) * factor[i, k] * difference(x[i], x[j], wraps, period)
-                total += push
-                if push.norm() > most:
-                    most, who = push.norm(), body[j]
-            if ti.static(rubbed):
-                got, _ = received(i, wall_rub, body_rub, c, x, slot, material, V, wraps, period, count, neighbor,
-                                  factor)  # fmt: skip
-                total -= got
-            force[i], pusher[i] = -V[i] * total, who
 
 
 class Rubbing:
@@ -254,8 +189,6 @@ class Rubbing:
         self.mu = upload(table, ti.f32)
         elastic = np.array([m.elastic for m in world.materials])
         self.rubs = upload((elastic | table.any(axis=1)).astype(np.int32), ti.i32)
-        self.partial = np.zeros((BLOCKS, SUMS), np.float32)
-        self.sums = np.zeros(SUMS)
         self.acts = bool(table.any() or world.walls.friction[:, elastic].any())
         self._scratch: tuple = (None, None)
 
@@ -274,47 +207,31 @@ class Rubbing:
         return self._scratch[1]
 
     @property
-    def _pairs(self) -> tuple:
+    def pairs(self) -> tuple:
+        """What kernels take of all particles, in the order in which they do."""
         p = self.world.particles
         return (*self.world.neighbors.pairs, p.material, p.slot, p.V, p.inverse_density)
 
-    def prepare(self, pushed: bool, solid: bool) -> None:
-        """Finds who rubs on whom, if elastic bodies touch solids; where nothing touches, nothing bears a force."""
+    def prepare(self, solid: bool) -> None:
+        """Finds who rubs on whom, if elastic bodies touch solids; where they do not, nothing bears a traction."""
         p, w = self.world.particles, self.world
-        self.sums[:] = 0.0
         if solid and self.acts:
             _prepare(p.n, *w.neighbors.pairs, p.material, self.mu, p.slot, p.V, p.wall_gradient, p.wall_friction,
                      p.D, p.grip, p.arm, p.wall_rub, p.body_rub)  # fmt: skip
-        idle = ([] if solid else [p.wall_rub, p.body_rub]) + ([] if pushed else [p.contact_force])
-        for field in idle:
-            field.fill(0.0)
-        if not pushed:
-            p.pusher.fill(-1)
+        if not solid:
+            p.wall_rub.fill(0.0)
+            p.body_rub.fill(0.0)
 
     def warm_start(self, dt: float, momenta: Momenta) -> None:
         p = self.world.particles
-        _begin(p.n, *self._pairs, dt, p.wall_rub, p.body_rub, p.v, p.couple, self.scratch(momenta))
+        _begin(p.n, *self.pairs, dt, p.wall_rub, p.body_rub, p.v, p.couple, self.scratch(momenta))
 
     def push(self, dt: float, step: float, momenta: Momenta) -> None:
         """One step of the tractions; adds to `particles.a` what it does to free particles."""
         p = self.world.particles
-        _rub(p.n, *self._pairs, p.effective_inverse_density, dt, step, p.v, momenta.spin, p.wall_rub, p.body_rub,
+        _rub(p.n, *self.pairs, p.effective_inverse_density, dt, step, p.v, momenta.spin, p.wall_rub, p.body_rub,
              p.couple, self.scratch(momenta))  # fmt: skip
-
-    def tally(self, dt: float, step: float, least: float, momenta: Momenta) -> None:
-        """Sums up what `particles.a` has made of it."""
-        p = self.world.particles
-        _tally(p.n, *self._pairs, p.effective_inverse_density, step, self.world.spacing, least, p.v,
-               p.solid_density, momenta.motion, self.scratch(momenta), momenta.bodies, 1.0 / dt, momenta.spin,
-               self.partial)  # fmt: skip
-        self.sums = self.partial.sum(axis=0, dtype=float)
 
     def finish(self, dt: float) -> None:
         p = self.world.particles
         _finish(p.n, p.slot, dt, p.inverse_density, p.wall_rub, p.body_rub, p.wall_slide)
-
-    def find_forces(self, rubbed: bool, momenta: Momenta) -> None:
-        """Finds `particles.contact_force`, with friction or without, while particles are where they were."""
-        p = self.world.particles
-        _forces(p.n, *self._pairs[:-1], rubbed, p.p, p.body, p.wall_number, p.wall_rub, p.body_rub,
-                self.scratch(momenta), p.contact_force, p.pusher)  # fmt: skip
