@@ -227,21 +227,17 @@ def test_what_stands_on_an_edge_tips():
 
 
 def test_a_ball_rolls_on_though_slowly():
-    """A ball that rolls at half the speed that counts as calm is not braked by what brings to rest: with the damping
-    of its material off, which turns that off too, it rolls no faster."""
-    r, d = 0.04, 0.01
-    found = []
-    for damping in (2.0, 0.0):
-        scene = pl.Scene(particle_radius=d / 2, dt=4e-3)
-        scene.add(pl.Plane(), pl.Boundary(friction=1.0), name="floor")
-        scene.add(pl.Sphere(radius=r, center=(0, r, 0)), pl.Elastic(young=1e6, damping=damping), name="ball")
-        sim = scene.build()
-        run(sim, 0.04)
-        arm, speed = sim["ball"].x - sim["ball"].x.mean(axis=0), 0.5 * CALM * math.sqrt(G * d)
-        sim["ball"].v = speed * np.stack([1 + arm[:, 1] / r, -arm[:, 0] / r, 0 * arm[:, 0]], axis=1)
-        run(sim, 0.06)
-        found.append(float(sim["ball"].v[:, 0].mean()) / speed)
-    assert found[0] == pytest.approx(found[1], abs=0.05) and found[1] > 0.5
+    """A ball that rolls at two thirds of the speed that counts as calm is not braked by what brings others to rest."""
+    r, d = 0.04, 0.005
+    scene = pl.Scene(particle_radius=d / 2, dt=4e-3)
+    scene.add(pl.Plane(), pl.Boundary(friction=1.0), name="floor")
+    scene.add(pl.Sphere(radius=r, center=(0, r, 0)), pl.Elastic(young=1e6), name="ball")
+    sim = scene.build()
+    run(sim, 0.1)
+    arm, speed = sim["ball"].x - sim["ball"].x.mean(axis=0), 2 / 3 * CALM * math.sqrt(G * d)
+    sim["ball"].v = speed * np.stack([1 + arm[:, 1] / r, -arm[:, 0] / r, 0 * arm[:, 0]], axis=1)
+    run(sim, 0.1)
+    assert float(sim["ball"].v[:, 0].mean()) == pytest.approx(speed, rel=0.1)
 
 
 def test_a_crowded_particle_of_a_surface_touches_where_others_do():

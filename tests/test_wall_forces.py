@@ -28,6 +28,17 @@ def test_impulses_and_momentum_agree(material, solver):
     assert imbalance(scene.build(quiet=True), ["tank", "ball", "paddle"], 0.3) < 2e-6
 
 
+@pytest.mark.parametrize("solver", [pl.DFSPH(), pl.IISPH()], ids=["DFSPH", "IISPH"])
+def test_impulses_of_an_elastic_body_and_its_momentum_agree(solver):
+    """A block that strikes the floor with an edge, slides, rocks and comes to rest: in each step the floor gets what
+    the block loses, by contact, by friction, and by what brings it to rest."""
+    scene = pl.Scene(particle_radius=0.01, pressure=solver)
+    scene.add(pl.Plane(), pl.Boundary(friction=0.5), name="floor")
+    block = pl.Box(size=(0.12, 0.06, 0.08), center=(0, 0.032, 0)).rotate("z", 5)
+    scene.add(block, pl.Elastic(), name="block", velocity=(0.5, -0.3, 0))
+    assert imbalance(scene.build(quiet=True), ["floor"], 0.1) < 3e-5  # it is struck with up to ten times its weight
+
+
 def test_each_wall_gets_its_own_share():
     """Water between two planes and four walls: the floor carries the weight, opposite sides the same."""
     scene, d = pl.Scene(particle_radius=0.015), 0.03
