@@ -24,7 +24,8 @@ class Elastic(Material):
     damping: float = nonnegative(2.0, "rate at which the amplitudes of its vibrations decay, beside what the step "
                                  "damps (`numerical_damping`); its motion as a whole is not damped. Where it lies on "
                                  "something, vibrations too slow to be seen decay faster, at up to 40/s, and so does "
-                                 "rocking on a wall, so that it comes to rest; 0 turns off both", "1/s", high=1e6)  # fmt: skip
+                                 "rocking on a wall, so that it comes to rest; 0 turns off both", "1/s",
+                                 high=1e6)  # fmt: skip
     zero_energy: float = nonnegative(1.0, "stiffness alpha, relative to the shear modulus, against motions of "
                                      "particles that no strain shows; 0 lets them be", "1", high=1e3,
                                      source="Kugelstadt 2021, Eq. 20")  # fmt: skip
