@@ -73,6 +73,8 @@ class Elasticity(Stage):
               carried=True),
         *rubbing.FIELDS,
         *balance.FIELDS,
+        Field("vibration", "real", "m/s", "root mean square of what damping has left of its body's vibration",
+              carried=True),
         Field("solid_density", "real", "1", "density ratio by walls and other solids than its own body"),
         Field("rest_density", "real", "1", "density ratio by its own body at rest", carried=True),
         Field("edge", "real", "1", "what its density ratio lacks to that of a plane surface", carried=True),

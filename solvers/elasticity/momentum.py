@@ -18,6 +18,7 @@ from pliant.core.particles import Particles
 PIECES = 32  # a body's sums are added up in so many pieces, whatever the number of threads
 SUMS = 10  # of a piece: m and m x (3), minus m x x^T (6), or momentum and angular momentum (6)
 MASS, CENTRE, TURNING, COLUMNS = 0, 1, 4, 13  # of a body: mass, centre (3), inverse inertia (9)
+ON_THE_WAY = 0.1  # share of settling that acts on what approaches its equilibrium
 PUSH, SPIN, MOTION = 0, 3, 6  # of a rigid motion: velocity of the centre (3), angular velocity (3)
 
 
@@ -217,9 +218,10 @@ def _turn(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
 @ti.kernel
 def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, dt: ti.f32, rate: Reals,
           calm: ti.f32, settling: ti.f32, load: Reals, own_mass: Reals, inverse_density: Reals, solid_density: Reals,
-          v: Vectors, v_elastic: Vectors, u: Vectors, piece: RealTable, motion: RealTable,
+          v: Vectors, v_elastic: Vectors, vibration: Reals, u: Vectors, piece: RealTable, motion: RealTable,
           decay: RealTable):  # fmt: skip
-    """u: what velocities have beside the motion of bodies as a whole; it decays."""
+    """u: what velocities have beside the motion of bodies as a whole; it decays. While it grows, a body is on its way
+    to equilibrium, and settling would only delay that: a mode slower than the rate of decay would creep."""
     for e in range(u.shape[0]):
         u[e] = v_elastic[place[e]]
     ti.loop_config(block_dim=ROUNDS)
@@ -243,7 +245,10 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
     for b in range(bodies):
         speed = ti.sqrt(added_up(b, 1, piece) / ti.max(added_up(b, 0, piece), 1e-30))
         touching = ti.select(added_up(b, 2, piece) > 0.0, 1.0, 0.0)
-        decay[b, 0] = settling * ti.max(load[b], touching) * ti.max(1.0 - speed / ti.max(calm, 1e-30), 0.0)
+        more = settling * ti.max(load[b], touching) * ti.max(1.0 - speed / ti.max(calm, 1e-30), 0.0)
+        first = extent[b, 0]
+        more *= ti.select(speed > vibration[place[first]], ON_THE_WAY, 1.0)
+        decay[b, 0], decay[b, 1] = more, speed * ti.exp(-2.0 * (rate[first] + more) * dt)
     ti.loop_config(block_dim=ROUNDS)
     for round in range(bodies * PIECES * ROUNDS):
         if round % ROUNDS == 0:
@@ -251,6 +256,7 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
             lo, hi = piece_of(s, extent)
             for e in range(lo, hi):
                 i = place[e]
+                vibration[i] = decay[s // PIECES, 1]
                 if inverse_density[i] > 0.0:
                     more = ti.select(rate[e] > 0.0, decay[s // PIECES, 0], 0.0)
                     less = (1.0 - ti.exp(-2.0 * (rate[e] + more) * dt)) * u[e]
@@ -308,4 +314,4 @@ class Momenta:
         if self.bodies:
             p = particles
             _slow(*self.where, self.body, dt, rate, calm, settling, load, own_mass, p.inverse_density,
-                  p.solid_density, p.v, p.v_elastic, u, self.piece, self.motion, self.lack)  # fmt: skip
+                  p.solid_density, p.v, p.v_elastic, p.vibration, u, self.piece, self.motion, self.lack)  # fmt: skip
