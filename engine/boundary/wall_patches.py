@@ -1,0 +1,138 @@
+"""Patches of walls: which share of the force of a particle on a wall acts on a flat part of that wall.
+
+A particle of spacing d pushes on a square of d x d of the wall around its foot, the point of the wall nearest to it. The
+share of that square in a patch is its share of the force, so that a lattice of particles at pressure p gives p times
+the area for patches of any size and place, also below that of a particle, and nothing jumps when a particle passes an
+edge. For a disc of radius R the share is a ramp one spacing wide across the rim, normalised to the area:
+
+    rectangle:  product over both axes of  |[u - d/2, u + d/2] & [-a, a]| / d,
+    disc:       clamp(1/2 + (R - r) / d, 0, 1)  pi R^2 / (its integral over the plane).
+
+Where another side of the same wall stands closer than d/2, the square ends there: patches that tile a box add up to the
+force on it.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import taichi as ti
+
+from pliant.core.backend import vec3, vec4
+
+# Columns of the table of patches: vectors, then numbers.
+CENTER, FIRST, SECOND, NORMAL, HALF, RADIUS, DEPTH, SCALE, COLUMNS = 0, 3, 6, 9, 12, 14, 15, 16, 17
+WHOLE = 6  # columns of a table of loads that belong to the whole wall: its impulse and the moment of that
+FACING = 0.7  # cosine: a patch takes what is pressed against its own side of the wall, not what is beside it
+BULGE = 0.42  # depth over half the width of a cap of a sphere that is cut off where it faces aside by FACING
+ON_WALL = 0.5  # in spacings: how far a foot may be off the plane of a patch on a flat wall
+ALONG = 0.99  # cosine: sides of a wall cut squares short whose axes they face
+
+
+@dataclasses.dataclass(frozen=True)
+class WallPatch:
+    """A flat part of a wall, in the frame of the wall as it was built."""
+
+    center: np.ndarray  # [m]
+    axes: np.ndarray  # (3, 3) two directions in its plane, and its normal away from the wall
+    half: tuple[float, float]  # sides of a rectangle, halved [m]
+    radius: float  # of a disc [m], 0 for a rectangle
+    area: float  # [m^2]
+
+    def row(self, spacing: float, flat: bool) -> np.ndarray:
+        """It as kernels take it."""
+        d, R = spacing, self.radius
+        scale = 1.0
+        if R > 0:
+            top = min(R / d + 0.5, 1.0)
+            inner = max(R - 0.5 * d, 0.0)
+            outer = R + 0.5 * d
+            # the ramp falls in a straight line from `top` at `inner` to zero at `outer`
+            ramp = np.pi * top * (outer**2 + outer * inner - 2 * inner**2) / 3
+            scale = np.pi * R**2 / (np.pi * top * inner**2 + ramp)
+        depth = ON_WALL * d + (0.0 if flat else BULGE * max(*self.half, R))
+        return np.array([*self.center, *self.axes.ravel(), *self.half, R, depth, scale], np.float32)
+
+
+def patch_table(patches: Sequence[WallPatch], spacing: float, flat: bool) -> np.ndarray:
+    """(n, COLUMNS) the patches of one wall; one row of zeros if there are none."""
+    return np.array([patch.row(spacing, flat) for patch in patches] or [np.zeros(COLUMNS)], np.float32)
+
+
+@ti.func
+def vector_at(table: ti.template(), q: ti.i32, column: ti.template()):
+    return vec3(table[q, column], table[q, column + 1], table[q, column + 2])
+
+
+@ti.func
+def overlap(u: ti.f32, low: ti.f32, high: ti.f32, half: ti.f32):
+    """Share of the interval from u - low to u + high that lies within -half to half."""
+    return ti.max(ti.min(u + high, half) - ti.max(u - low, -half), 0.0) / ti.max(low + high, 1e-12)
+
+
+@ti.func
+def is_on(table: ti.template(), q: ti.i32, foot: vec3, out: vec3, spacing: ti.f32):
+    """Whether a foot may lie on a patch, and where in its plane."""
+    way = foot - vector_at(table, q, CENTER)
+    n = vector_at(table, q, NORMAL)
+    u, v = way.dot(vector_at(table, q, FIRST)), way.dot(vector_at(table, q, SECOND))
+    faces = out.dot(n) > FACING and ti.abs(way.dot(n)) < table[q, DEPTH]
+    near = ti.max(ti.abs(u) - ti.max(table[q, HALF], table[q, RADIUS]),
+                  ti.abs(v) - ti.max(table[q, HALF + 1], table[q, RADIUS])) < 0.5 * spacing  # fmt: skip
+    return faces and near, u, v
+
+
+@ti.func
+def share_of(table: ti.template(), q: ti.i32, u: ti.f32, v: ti.f32, room: ti.template(), spacing: ti.f32):
+    """The share of the square around (u, v) that lies in a patch; `room` is how far the square reaches along both axes,
+    to either side."""
+    found = 0.0
+    if table[q, RADIUS] > 0.0:
+        r = ti.sqrt(u * u + v * v)
+        found = table[q, SCALE] * ti.min(ti.max(0.5 + (table[q, RADIUS] - r) / spacing, 0.0), 1.0)
+        found = ti.select(r < table[q, RADIUS] + 0.5 * spacing, found, 0.0)
+    else:
+        found = overlap(u, room[0], room[1], table[q, HALF]) * overlap(v, room[2], room[3], table[q, HALF + 1])
+    return found
+
+
+@ti.func
+def square_around(side: ti.i32, local: vec3, q: ti.i32, table: ti.template(), flat: ti.template(), sides: ti.i32,
+                  frame: ti.template(), spacing: ti.f32):  # fmt: skip
+    """How far the square of a particle reaches along the axes of a patch, to either side: d/2, or to another side of
+    the same wall."""
+    room = vec4(0.5 * spacing)
+    if ti.static(flat):
+        for j in range(sides):
+            distance = (local - frame[2 * j]).dot(frame[2 * j + 1])
+            if j != side and distance < 0.5 * spacing:
+                for axis in ti.static(range(2)):
+                    facing = frame[2 * j + 1].dot(vector_at(table, q, FIRST + 3 * axis))
+                    if facing > ALONG:
+                        room[2 * axis] = ti.min(room[2 * axis], ti.max(distance, 0.0))
+                    if facing < -ALONG:
+                        room[2 * axis + 1] = ti.min(room[2 * axis + 1], ti.max(distance, 0.0))
+    return room
+
+
+@ti.func
+def add_to_patches(b: ti.i32, given: vec3, side: ti.i32, local: vec3, distance: ti.f32, outward: vec3,
+                   table: ti.template(), flat: ti.template(), sides: ti.i32, frame: ti.template(), spacing: ti.f32,
+                   load: ti.template()):  # fmt: skip
+    """Adds their shares of an impulse, given to the side of a wall at that distance, to the patches of this wall: three
+    columns for each behind those of the whole wall."""
+    out = outward / ti.max(outward.norm(), 1e-6)
+    foot = local - distance * out
+    for q in range(table.shape[0]):
+        on, u, v = is_on(table, q, foot, out, spacing)
+        if on:
+            room = square_around(side, local, q, table, flat, sides, frame, spacing)
+            share = share_of(table, q, u, v, room, spacing)
+            for a in ti.static(range(3)):
+                load[b, WHOLE + 3 * q + a] += share * given[a]
+
+
+@ti.func
+def clear_patches(b: ti.i32, table: ti.template(), load: ti.template()):
+    for column in range(3 * table.shape[0]):
+        load[b, WHOLE + column] = 0.0

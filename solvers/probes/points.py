@@ -1,0 +1,127 @@
+"""Fields at points, and heights of free surfaces: sums over the particles around a place, normalised by their weights.
+
+    f(x) = sum_j V_j W(|x - x_j|) f_j / sum_j V_j W(|x - x_j|)                                  (Shepard 1968)
+
+Only particles count, walls do not: next to a wall the sums have fewer members and the same normalisation, so that
+pressures and densities are not biased by what the wall lacks. Constants are exact everywhere; next to a wall or a
+surface a gradient is read somewhat inside the fluid, less than a spacing away.
+"""
+
+import taichi as ti
+
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.core.neighbors import INVERSE, ORIGIN, SIZE, difference, triple
+from pliant.core.reduce import BLOCKS, block
+
+SPRAY = 0.5  # of the rest density: what is less dense is spray, and no surface
+STRIDE = 0.5  # in spacings, down a column: a film of one layer is a spacing thick and cannot be stepped over
+HALVINGS = 12  # of a stride: the surface is found to 1e-4 spacings
+
+# What a sum over the particles around a place holds: weight, pressure, velocity, density.
+WEIGHT, PRESSURE, VELOCITY, DENSITY, SUMS = 0, 1, 2, 5, 6
+sums6 = ti.types.vector(SUMS, ti.f32)
+
+# What particles have to show there. Those that are sorted change their arrays in each step, so it is made anew.
+Shown = ti.types.argpack(V=Reals, m=Reals, p=Reals, v=Vectors, density=Reals, wall_density=Reals, body=Ints)
+
+
+@ti.kernel
+def farthest_move(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, before: Vectors, out: RealTable):
+    """Square of the farthest that a particle of each block has moved."""
+    ti.loop_config(block_dim=1)
+    for b in range(BLOCKS):
+        lo, hi = block(b, n)
+        most = 0.0
+        for i in range(lo, hi):
+            way = difference(x[i], before[i], wraps, period)
+            most = ti.max(most, way.dot(way))
+        out[b, 0] = most
+
+
+@ti.func
+def sum_around(at: vec3, row: ti.i32, level: ti.template(), reach: ti.f32, wraps: ti.template(), period: ti.template(),
+               start: ti.template(), grid: ti.template(), shape: ti.template(), w: ti.template(), h: ti.f32,
+               sigma: ti.f32, x: ti.template(), c: ti.template(), counts: ti.template()):  # fmt: skip
+    """The sums at a place over the bodies that count in this row. The cells are those of the start of the step, so all
+    within `reach` are looked at: the support h, and as far as a particle has moved since. With `level`, spray does not
+    count, and ways to the particles take the place of their velocities."""
+    dims, periodic = triple(shape, 0), triple(shape, 3)
+    first = ti.floor((at - reach - grid[ORIGIN]) * grid[INVERSE], ti.i32)
+    last = ti.floor((at + reach - grid[ORIGIN]) * grid[INVERSE], ti.i32)
+    for k in ti.static(range(3)):
+        if periodic[k] == 0:
+            first[k], last[k] = ti.min(ti.max(first[k], 0), dims[k] - 1), ti.min(ti.max(last[k], 0), dims[k] - 1)
+        elif last[k] - first[k] >= dims[k]:
+            first[k], last[k] = 0, dims[k] - 1
+    sums = sums6(0.0)
+    for cz in range(first[2], last[2] + 1):
+        for cy in range(first[1], last[1] + 1):
+            for cx in range(first[0], last[0] + 1):
+                cell = (cx + dims[0]) % dims[0] + dims[0] * ((cy + dims[1]) % dims[1] + dims[1] * ((cz + dims[2])
+                                                                                                  % dims[2]))  # fmt: skip
+                for j in range(start[cell], start[cell + 1]):
+                    way = difference(x[j], at, wraps, period)
+                    r2 = way.dot(way)
+                    ratio = c.density[j] + c.wall_density[j]
+                    if r2 < h * h and counts[row, c.body[j]] > 0 and (not level or ratio >= SPRAY):
+                        weight = sigma * c.V[j] * w(ti.sqrt(r2) / h)
+                        sums[WEIGHT] += weight
+                        sums[PRESSURE] += weight * c.p[j]
+                        sums[DENSITY] += weight * ratio * c.m[j] / c.V[j]
+                        shown = c.v[j]
+                        if ti.static(level):
+                            shown = way
+                        for a in ti.static(range(3)):
+                            sums[VELOCITY + a] += weight * shown[a]
+    return sums
+
+
+@ti.kernel
+def sample_points(points: ti.i32, reach: ti.f32, wraps: ti.template(), period: Vectors, start: Ints, grid: Vectors,
+                  shape: Ints, w: ti.template(), h: ti.f32, sigma: ti.f32, x: Vectors, c: Shown, place: Vectors,
+                  counts: IntTable, out: RealTable):  # fmt: skip
+    """The sums at each of the points."""
+    for k in range(points):
+        sums = sum_around(place[k], k, False, reach, wraps, period, start, grid, shape, w, h, sigma, x, c, counts)
+        for a in ti.static(range(SUMS)):
+            out[k, a] = sums[a]
+
+
+@ti.func
+def is_below(sums: sums6, up: vec3, radius: ti.f32, least: ti.f32):
+    """Whether a place lies below the surface: not higher than a particle radius above the particles around it. Of
+    their weighted mean (Zhu and Bridson 2005) only the height is looked at, which no vertical wall shifts."""
+    height = -(sums[VELOCITY] * up[0] + sums[VELOCITY + 1] * up[1] + sums[VELOCITY + 2] * up[2])
+    return sums[WEIGHT] > least and height < radius * sums[WEIGHT]
+
+
+@ti.kernel
+def find_levels(points: ti.i32, spacing: ti.f32, least: ti.f32, reach: ti.f32, wraps: ti.template(), period: Vectors,
+                start: Ints, grid: Vectors, shape: Ints, w: ti.template(), h: ti.f32, sigma: ti.f32, x: Vectors,
+                c: Shown, place: Vectors, up: Vectors, counts: IntTable, out: RealTable):  # fmt: skip
+    """Height of the highest surface over (or under) each point, and whether there is one: from above all particles
+    down, until a place lies below the surface; then the stride that crossed it is halved."""
+    dims = triple(shape, 0)
+    for k in range(points):
+        top, bottom = reach, -reach  # above the point
+        for a in ti.static(range(3)):
+            low = up[0][a] * (grid[ORIGIN][a] - place[k][a])
+            high = up[0][a] * (grid[ORIGIN][a] + dims[a] * grid[SIZE][a] - place[k][a])
+            top += ti.max(low, high)
+            bottom += ti.min(low, high)
+        height, found = top, 0
+        while found == 0 and height > bottom:
+            height -= STRIDE * spacing
+            sums = sum_around(place[k] + height * up[0], k, True, reach, wraps, period, start, grid, shape, w, h, sigma,
+                              x, c, counts)  # fmt: skip
+            found = ti.cast(is_below(sums, up[0], 0.5 * spacing, least), ti.i32)
+        low, high = height, height + STRIDE * spacing
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            sums = sum_around(place[k] + middle * up[0], k, True, reach, wraps, period, start, grid, shape, w, h, sigma,
+                              x, c, counts)  # fmt: skip
+            if is_below(sums, up[0], 0.5 * spacing, least):
+                low = middle
+            else:
+                high = middle
+        out[k, 0], out[k, 1] = 0.5 * (low + high), ti.cast(found, ti.f32)
