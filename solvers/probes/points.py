@@ -21,9 +21,6 @@ HALVINGS = 12  # of a stride: the surface is found to 1e-4 spacings
 WEIGHT, PRESSURE, VELOCITY, DENSITY, SUMS = 0, 1, 2, 5, 6
 sums6 = ti.types.vector(SUMS, ti.f32)
 
-# What particles have to show there. Those that are sorted change their arrays in each step, so it is made anew.
-Shown = ti.types.argpack(V=Reals, m=Reals, p=Reals, v=Vectors, density=Reals, wall_density=Reals, body=Ints)
-
 
 @ti.kernel
 def farthest_move(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, before: Vectors, out: RealTable):
@@ -41,7 +38,9 @@ def farthest_move(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, 
 @ti.func
 def sum_around(at: vec3, row: ti.i32, level: ti.template(), reach: ti.f32, wraps: ti.template(), period: ti.template(),
                start: ti.template(), grid: ti.template(), shape: ti.template(), w: ti.template(), h: ti.f32,
-               sigma: ti.f32, x: ti.template(), c: ti.template(), counts: ti.template()):  # fmt: skip
+               sigma: ti.f32, x: ti.template(), V: ti.template(), m: ti.template(), p: ti.template(),
+               v: ti.template(), density: ti.template(), wall_density: ti.template(), body: ti.template(),
+               counts: ti.template()):  # fmt: skip
     """The sums at a place over the bodies that count in this row. The cells are those of the start of the step, so all
     within `reach` are looked at: the support h, and as far as a particle has moved since. With `level`, spray does not
     count, and ways to the particles take the place of their velocities."""
@@ -62,13 +61,13 @@ def sum_around(at: vec3, row: ti.i32, level: ti.template(), reach: ti.f32, wraps
                 for j in range(start[cell], start[cell + 1]):
                     way = difference(x[j], at, wraps, period)
                     r2 = way.dot(way)
-                    ratio = c.density[j] + c.wall_density[j]
-                    if r2 < h * h and counts[row, c.body[j]] > 0 and (not level or ratio >= SPRAY):
-                        weight = sigma * c.V[j] * w(ti.sqrt(r2) / h)
+                    ratio = density[j] + wall_density[j]
+                    if r2 < h * h and counts[row, body[j]] > 0 and (not level or ratio >= SPRAY):
+                        weight = sigma * V[j] * w(ti.sqrt(r2) / h)
                         sums[WEIGHT] += weight
-                        sums[PRESSURE] += weight * c.p[j]
-                        sums[DENSITY] += weight * ratio * c.m[j] / c.V[j]
-                        shown = c.v[j]
+                        sums[PRESSURE] += weight * p[j]
+                        sums[DENSITY] += weight * ratio * m[j] / V[j]
+                        shown = v[j]
                         if ti.static(level):
                             shown = way
                         for a in ti.static(range(3)):
@@ -78,11 +77,13 @@ def sum_around(at: vec3, row: ti.i32, level: ti.template(), reach: ti.f32, wraps
 
 @ti.kernel
 def sample_points(points: ti.i32, reach: ti.f32, wraps: ti.template(), period: Vectors, start: Ints, grid: Vectors,
-                  shape: Ints, w: ti.template(), h: ti.f32, sigma: ti.f32, x: Vectors, c: Shown, place: Vectors,
-                  counts: IntTable, out: RealTable):  # fmt: skip
+                  shape: Ints, w: ti.template(), h: ti.f32, sigma: ti.f32, x: Vectors, V: Reals, m: Reals, p: Reals,
+                  v: Vectors, density: Reals, wall_density: Reals, body: Ints, place: Vectors, counts: IntTable,
+                  out: RealTable):  # fmt: skip
     """The sums at each of the points."""
     for k in range(points):
-        sums = sum_around(place[k], k, False, reach, wraps, period, start, grid, shape, w, h, sigma, x, c, counts)
+        sums = sum_around(place[k], k, False, reach, wraps, period, start, grid, shape, w, h, sigma, x, V, m, p, v,
+                          density, wall_density, body, counts)  # fmt: skip
         for a in ti.static(range(SUMS)):
             out[k, a] = sums[a]
 
@@ -98,7 +99,8 @@ def is_below(sums: sums6, up: vec3, radius: ti.f32, least: ti.f32):
 @ti.kernel
 def find_levels(points: ti.i32, spacing: ti.f32, least: ti.f32, reach: ti.f32, wraps: ti.template(), period: Vectors,
                 start: Ints, grid: Vectors, shape: Ints, w: ti.template(), h: ti.f32, sigma: ti.f32, x: Vectors,
-                c: Shown, place: Vectors, up: Vectors, counts: IntTable, out: RealTable):  # fmt: skip
+                V: Reals, m: Reals, p: Reals, v: Vectors, density: Reals, wall_density: Reals, body: Ints,
+                place: Vectors, up: Vectors, counts: IntTable, out: RealTable):  # fmt: skip
     """Height of the highest surface over (or under) each point, and whether there is one: from above all particles
     down, until a place lies below the surface; then the stride that crossed it is halved."""
     dims = triple(shape, 0)
@@ -113,13 +115,13 @@ def find_levels(points: ti.i32, spacing: ti.f32, least: ti.f32, reach: ti.f32, w
         while found == 0 and height > bottom:
             height -= STRIDE * spacing
             sums = sum_around(place[k] + height * up[0], k, True, reach, wraps, period, start, grid, shape, w, h, sigma,
-                              x, c, counts)  # fmt: skip
+                              x, V, m, p, v, density, wall_density, body, counts)  # fmt: skip
             found = ti.cast(is_below(sums, up[0], 0.5 * spacing, least), ti.i32)
         low, high = height, height + STRIDE * spacing
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
             sums = sum_around(place[k] + middle * up[0], k, True, reach, wraps, period, start, grid, shape, w, h, sigma,
-                              x, c, counts)  # fmt: skip
+                              x, V, m, p, v, density, wall_density, body, counts)  # fmt: skip
             if is_below(sums, up[0], 0.5 * spacing, least):
                 low = middle
             else:

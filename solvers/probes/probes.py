@@ -131,10 +131,13 @@ class Measuring(Stage):
                 recorder.take(t, dt, np.array([-force @ normal / one.patch.area]) if pressure else force)
 
     def _measure_points(self, t: float, dt: float) -> None:
+        """One launch for all points and one for all columns, if a sample of one is due."""
+        around: tuple = ()
         for places, sample in ((self._points, self._sample), (self._columns, self._level)):
             wanting = [recorder for recorder in places.recorders if recorder.wants(t)]
             if wanting:
-                found = sample(places)
+                around = around or self._around()
+                found = sample(places, around)
                 for recorder in wanting:
                     recorder.take(t, dt, found[recorder.probe.name])
 
@@ -143,13 +146,12 @@ class Measuring(Stage):
         p, near = self.world.particles, self.world.neighbors
         points.farthest_move(p.n, near.wraps, near.period, p.x, p.x_before, self._moved)
         reach = near.h + float(np.sqrt(self._moved.max())) * (1 + 1e-5)
-        shown = points.Shown(V=p.V, m=p.m, p=p.p, v=p.v, density=p.density, wall_density=p.wall_density, body=p.body)
         return (reach, near.wraps, near.period, near.start, near.grid, near.shape, near.smoothing.w, near.h, near.sigma,
-                p.x, shown)  # fmt: skip
+                p.x, p.V, p.m, p.p, p.v, p.density, p.wall_density, p.body)  # fmt: skip
 
-    def _sample(self, places: "Places") -> dict[str, np.ndarray]:
+    def _sample(self, places: "Places", around: tuple) -> dict[str, np.ndarray]:
         """What the probes at points measure, by name."""
-        points.sample_points(places.count, *self._around(), places.at, places.counts, places.out)
+        points.sample_points(places.count, *around, places.at, places.counts, places.out)
         weight = places.out[:, points.WEIGHT].astype(float)
         near = weight > self._least
         sums = places.out[:, 1:].astype(float) / np.where(near, weight, 1.0)[:, None]
@@ -158,9 +160,9 @@ class Measuring(Stage):
                  "density": np.where(near, sums[:, 4], np.nan)[:, None]}  # fmt: skip
         return {r.probe.name: found[r.probe.quantity][rows].ravel() for r, rows in places.rows()}
 
-    def _level(self, places: "Places") -> dict[str, np.ndarray]:
+    def _level(self, places: "Places", around: tuple) -> dict[str, np.ndarray]:
         """How high the surface stands over the points of each probe, by name."""
-        points.find_levels(places.count, self.world.spacing, self._least, *self._around(), places.at, self._up,
+        points.find_levels(places.count, self.world.spacing, self._least, *around, places.at, self._up,
                            places.counts, places.out)  # fmt: skip
         height = np.where(places.out[:, 1] > 0, places.out[:, 0], np.nan).astype(float)
         return {r.probe.name: height[rows] for r, rows in places.rows()}
