@@ -3,10 +3,10 @@
 A particle of spacing d pushes on a square of d x d of the wall around its foot, the point of the wall nearest to it. The
 share of that square in a patch is its share of the force, so that a lattice of particles at pressure p gives p times
 the area for patches of any size and place, also below that of a particle, and nothing jumps when a particle passes an
-edge. For a disc of radius R the share is a ramp one spacing wide across the rim, normalised to the area:
+edge. With L(v, c) the length of [v - d/2, v + d/2] & [-c, c], the square around (u, v) has the share
 
-    rectangle:  product over both axes of  |[u - d/2, u + d/2] & [-a, a]| / d,
-    disc:       clamp(1/2 + (R - r) / d, 0, 1)  pi R^2 / (its integral over the plane).
+    rectangle of half sides a, b:  L(u, a) L(v, b) / d^2,
+    disc of radius R:              integral of L(v, sqrt(R^2 - s^2)) ds over [u - d/2, u + d/2] & [-R, R],  / d^2.
 
 Where another side of the same wall stands closer than d/2, the square ends there: patches that tile a box add up to the
 force on it.
@@ -21,11 +21,12 @@ import taichi as ti
 from pliant.core.backend import vec3, vec4
 
 # Columns of the table of patches: vectors, then numbers.
-CENTER, FIRST, SECOND, NORMAL, HALF, RADIUS, DEPTH, SCALE, COLUMNS = 0, 3, 6, 9, 12, 14, 15, 16, 17
+CENTER, FIRST, SECOND, NORMAL, HALF, RADIUS, DEPTH, COLUMNS = 0, 3, 6, 9, 12, 14, 15, 16
 WHOLE = 6  # columns of a table of loads that belong to the whole wall: its impulse and the moment of that
 FACING = 0.7  # cosine: a patch takes what is pressed against its own side of the wall, not what is beside it
 BULGE = 0.42  # depth over half the width of a cap of a sphere that is cut off where it faces aside by FACING
 ON_WALL = 0.5  # in spacings: how far a foot may be off the plane of a patch on a flat wall
+STRIPS = 8  # into which the part of a square in a disc is cut
 ALONG = 0.99  # cosine: sides of a wall cut squares short whose axes they face
 
 
@@ -35,23 +36,14 @@ class WallPatch:
 
     center: np.ndarray  # [m]
     axes: np.ndarray  # (3, 3) two directions in its plane, and its normal away from the wall
-    half: tuple[float, float]  # sides of a rectangle, halved [m]
+    half: tuple[float, float]  # how far it reaches along both directions, to either side [m]
     radius: float  # of a disc [m], 0 for a rectangle
     area: float  # [m^2]
 
     def row(self, spacing: float, flat: bool) -> np.ndarray:
         """It as kernels take it."""
-        d, R = spacing, self.radius
-        scale = 1.0
-        if R > 0:
-            top = min(R / d + 0.5, 1.0)
-            inner = max(R - 0.5 * d, 0.0)
-            outer = R + 0.5 * d
-            # the ramp falls in a straight line from `top` at `inner` to zero at `outer`
-            ramp = np.pi * top * (outer**2 + outer * inner - 2 * inner**2) / 3
-            scale = np.pi * R**2 / (np.pi * top * inner**2 + ramp)
-        depth = ON_WALL * d + (0.0 if flat else BULGE * max(*self.half, R))
-        return np.array([*self.center, *self.axes.ravel(), *self.half, R, depth, scale], np.float32)
+        depth = ON_WALL * spacing + (0.0 if flat else BULGE * max(self.half))
+        return np.array([*self.center, *self.axes.ravel(), *self.half, self.radius, depth], np.float32)
 
 
 def patch_table(patches: Sequence[WallPatch], spacing: float, flat: bool) -> np.ndarray:
@@ -77,20 +69,22 @@ def is_on(table: ti.template(), q: ti.i32, foot: vec3, out: vec3, spacing: ti.f3
     n = vector_at(table, q, NORMAL)
     u, v = way.dot(vector_at(table, q, FIRST)), way.dot(vector_at(table, q, SECOND))
     faces = out.dot(n) > FACING and ti.abs(way.dot(n)) < table[q, DEPTH]
-    near = ti.max(ti.abs(u) - ti.max(table[q, HALF], table[q, RADIUS]),
-                  ti.abs(v) - ti.max(table[q, HALF + 1], table[q, RADIUS])) < 0.5 * spacing  # fmt: skip
+    near = ti.max(ti.abs(u) - table[q, HALF], ti.abs(v) - table[q, HALF + 1]) < 0.5 * spacing
     return faces and near, u, v
 
 
 @ti.func
-def share_of(table: ti.template(), q: ti.i32, u: ti.f32, v: ti.f32, room: ti.template(), spacing: ti.f32):
+def share_of(table: ti.template(), q: ti.i32, u: ti.f32, v: ti.f32, room: ti.template()):
     """The share of the square around (u, v) that lies in a patch; `room` is how far the square reaches along both axes,
     to either side."""
-    found = 0.0
-    if table[q, RADIUS] > 0.0:
-        r = ti.sqrt(u * u + v * v)
-        found = table[q, SCALE] * ti.min(ti.max(0.5 + (table[q, RADIUS] - r) / spacing, 0.0), 1.0)
-        found = ti.select(r < table[q, RADIUS] + 0.5 * spacing, found, 0.0)
+    found, R = 0.0, table[q, RADIUS]
+    if R > 0.0:  # by the midpoint rule over s = R sin(angle), in which the chords are smooth
+        first = ti.asin(ti.min(ti.max((u - room[0]) / R, -1.0), 1.0))
+        last = ti.asin(ti.min(ti.max((u + room[1]) / R, -1.0), 1.0))
+        for k in range(STRIPS):
+            chord = R * ti.cos(first + (last - first) * (k + 0.5) / STRIPS)
+            found += overlap(v, room[2], room[3], chord) * chord
+        found *= (last - first) / STRIPS / ti.max(room[0] + room[1], 1e-12)
     else:
         found = overlap(u, room[0], room[1], table[q, HALF]) * overlap(v, room[2], room[3], table[q, HALF + 1])
     return found
@@ -127,7 +121,7 @@ def add_to_patches(b: ti.i32, given: vec3, side: ti.i32, local: vec3, distance: 
         on, u, v = is_on(table, q, foot, out, spacing)
         if on:
             room = square_around(side, local, q, table, flat, sides, frame, spacing)
-            share = share_of(table, q, u, v, room, spacing)
+            share = share_of(table, q, u, v, room)
             for a in ti.static(range(3)):
                 load[b, WHOLE + 3 * q + a] += share * given[a]
 

@@ -50,7 +50,7 @@ class Probe(Options):
 
     def problems(self) -> list[str]:
         found = [sentence.replace("Probe: ", "").replace("Probe has", "probe has") for sentence in super().problems()]
-        if self.quantity in QUANTITIES:
+        if self.quantity in tuple(QUANTITIES):
             found += self._place_problems()
         if self.of is not None and not isinstance(self.of, str):
             found.append(f"of must be a body or its name, got {_brief(self.of)}")
