@@ -229,13 +229,13 @@ def test_points_are_what_a_slow_sum_gives(periodic):
     oil = scene.probe("density", at=at, of="oil")
     sim = scene.build(quiet=True)
     sim.run(0.15)
-    L = np.array([a or INF for a in periodic])
+    L = np.array([a or 1e9 for a in periodic])
     bodies = [sim["water"], sim["oil"]]
     fields = [np.concatenate([getattr(b, name) for b in bodies]).astype(float)
               for name in ("x", "volume", "pressure", "v", "density")]  # fmt: skip
     x, V = fields[:2]
     way = x[None] - at[:, None]
-    way -= np.where(np.isfinite(L), L * np.round(way / L), 0.0)
+    way -= L * np.round(way / L)
     W = V * SMOOTHINGS["cubic_spline"].W(np.linalg.norm(way, axis=2), 2 * D) * (np.linalg.norm(way, axis=2) < 2 * D)
     least = D**3 * SMOOTHINGS["cubic_spline"].W(np.array(D), 2 * D)
     near = W.sum(axis=1) > least
@@ -248,7 +248,7 @@ def test_points_are_what_a_slow_sum_gives(periodic):
     assert np.allclose(sim[rho].value, np.where(near, mean[2], NAN), rtol=1e-4, equal_nan=True)
     only = W[:, len(bodies[0]) :]
     known = only.sum(axis=1) > least
-    assert np.allclose(sim[oil].value[known], (only @ bodies[1].density / only.sum(axis=1))[known], rtol=1e-4)
+    assert np.allclose(sim[oil].value[known], (only @ bodies[1].density)[known] / only.sum(axis=1)[known], rtol=1e-4)
     assert np.isnan(sim[oil].value[~known]).all() and 0 < known.sum() < near.sum()
 
 
@@ -363,7 +363,7 @@ def test_a_moving_average_is_that_of_numpy():
         assert np.allclose(sim[mean].values[k].ravel(), wanted, rtol=1e-12, equal_nan=True)
     assert np.isnan(y[0, 3:]).all() and np.isfinite(y[-1]).all()  # there was air, and then there was water
     rows = [int(np.argmin(np.abs(t - s))) for s in sim[seldom].times]
-    assert np.array_equal(sim[seldom].values, sim[mean].values[rows])
+    assert np.array_equal(sim[seldom].values, sim[mean].values[rows], equal_nan=True)
 
 
 def test_windows_forget_what_they_do_not_reach():
@@ -540,7 +540,7 @@ def test_inspect_lists_and_draws_them(call):
     image = pytest.importorskip("matplotlib.image").imread("out/my/probes.png")[..., :3]
     assert image.shape[1] == 1600 and (np.ptp(image, axis=2) > 0.2).mean() > 1e-3
     one = probe_files.read_recording("out/my/probes/on the wall.npz")
-    for part in ("on the wall", "gate", "velocity", "bed", f"{one.values[-1, 0]:.5g}", f"{one.values.max():.5g}", "Pa"):
+    for part in ("on the wall", "gate", "velocity", "bed", f"{one.values[-1, 0]:.4g}", f"{one.values.max():.4g}", "Pa"):
         assert part in text, part
     (Path("out/my/probes") / "gate.npz").write_bytes(b"torn")
     text = call("inspect", "out/my", "--out", "other.png")

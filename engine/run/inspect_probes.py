@@ -15,6 +15,7 @@ WIDTH, PANEL = 16.0, 3.4  # of the picture, and the height of a row of panels [i
 ACROSS = 2  # panels in a row
 MOST_LINES = 8  # of a panel; the others are left out, and that is told
 MOST_PANELS = 24
+NUMBERS = ("samples", "last", "min", "max")  # columns of the table
 MOST_ROWS = 40  # of the table
 TITLE_LINE = 70  # characters that title and legend may have beside each other
 
@@ -68,15 +69,15 @@ def draw_panels(figure: Any, found: list[Recording], plot: Any, colours: list[st
 def table(found: list[Recording]) -> Table:
     """The last value, the least and the largest of each column."""
     made = Table(title="probes", title_justify="left")
-    for name in ("probe", "quantity", "samples", "last", "min", "max", "unit"):
-        made.add_column(name, justify="right" if name in ("samples", "last", "min", "max") else "left")
+    for name in ("probe", "quantity", *NUMBERS, "unit"):
+        made.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=name != "quantity")
     rows = [(one, k) for one in found for k in range(len(one.columns))]
     for one, k in rows[:MOST_ROWS]:
         values = one.values[:, k]
         finite = values[np.isfinite(values)]
         least, most = (finite.min(), finite.max()) if len(finite) else (math.nan, math.nan)
         last = values[-1] if len(values) else math.nan
-        cells = [one.name, one.columns[k], str(len(values)), *(f"{v:.5g}" for v in (last, least, most)), one.units[k]]
+        cells = [one.name, one.columns[k], str(len(values)), *(f"{v:.4g}" for v in (last, least, most)), one.units[k]]
         made.add_row(*map(Text, cells))
     if len(rows) > MOST_ROWS:
         made.caption = f"and {len(rows) - MOST_ROWS} more columns"
