@@ -1,9 +1,9 @@
 """Patches of walls: which share of the force of a particle on a wall acts on a flat part of that wall.
 
-A particle of spacing d pushes on a square of d x d of the wall around its foot, the point of the wall nearest to it. The
-share of that square in a patch is its share of the force, so that a lattice of particles at pressure p gives p times
-the area for patches of any size and place, also below that of a particle, and nothing jumps when a particle passes an
-edge. With L(v, c) the length of [v - d/2, v + d/2] & [-c, c], the square around (u, v) has the share
+A particle of spacing d pushes on a square of d x d of the wall around its foot, the point of the wall nearest to it.
+The share of that square in a patch is its share of the force, so that a lattice of particles at pressure p gives p
+times the area for patches of any size and place, also below that of a particle, and nothing jumps when a particle
+passes an edge. With L(v, c) the length of [v - d/2, v + d/2] & [-c, c], the square around (u, v) has the share
 
     rectangle of half sides a, b:  L(u, a) L(v, b) / d^2,
     disc of radius R:              integral of L(v, sqrt(R^2 - s^2)) ds over [u - d/2, u + d/2] & [-R, R],  / d^2.

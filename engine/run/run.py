@@ -18,12 +18,12 @@ from pliant.errors import PliantError, SimulationError
 from pliant.io.usd_types import missing_usd
 from pliant.render import Look, available
 from pliant.render.render_scene import RenderScene
+from pliant.run import probe_files
 from pliant.run.draw_process import Painter, picture_file
 from pliant.run.export import export_usd
 from pliant.run.folder import DONE, KEPT, RunFolder, cloud_names
 from pliant.run.frames import MESH_FORMATS, PARTICLE_FORMATS, SERIES, Frame, Series, frame_file, write_frame
 from pliant.run.pictures import draw_run, film
-from pliant.run import probe_files
 from pliant.run.plan import Plan, first_record, frame_record, restore_rng, rng_state
 from pliant.run.progress import Teller, Wish, interruptible, stage_table
 from pliant.run.writer import Writer

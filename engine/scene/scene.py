@@ -343,8 +343,8 @@ class Scene:
         self.settings = self.settings.replaced(frictions=(*others, (*names, float(mu))))
 
     def free_name(self, name: Any, kind: str) -> str:
-        """A name for a new body, emitter, drain or probe: the one that is wanted, with what is wrong with it noted, or one of
-        its kind that nobody has."""
+        """A name for a new body, emitter, drain or probe: the one that is wanted, with what is wrong with it noted, or
+        one of its kind that nobody has."""
         taken = {one.name for one in (*self.bodies, *self.settings.sources, *self.settings.probes)}
         if name is None:
             return next(f"{kind}{k}" for k in range(1, len(taken) + 2) if f"{kind}{k}" not in taken)

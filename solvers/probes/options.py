@@ -66,8 +66,8 @@ class Probe(Options):
             got = " and ".join(f"{place}=" for place in given) or "no place"
             return [f"{self.quantity} is measured {wanted}; got {got}"]
         if given[0] == "at":
-            return [] if points_of(self.at) is not None else [
-                f"at must be one point (x, y, z) or a list of points, finite and in metres, got {_brief(self.at)}"]  # fmt: skip
+            wrong = f"at must be one point (x, y, z) or a list of points, finite and in metres, got {_brief(self.at)}"
+            return [wrong] if points_of(self.at) is None else []
         patch = getattr(self, given[0])
         if not isinstance(patch, (Disc, Rectangle)):
             return [f"{given[0]} must be a pl.Disc or a pl.Rectangle, got {_brief(patch)}"]

@@ -34,8 +34,8 @@ def patch_problems(walls: Sequence[Any], patch: Disc | Rectangle, spacing: float
     number, distance = find_wall(walls, patch)
     wall, kind = walls[number], type(patch).__name__
     if abs(distance) > ON_WALL * spacing:
-        return [f"its {kind} lies on no wall: the nearest, {wall.name!r}, is {abs(distance):.3g} m away from its centre "
-                f"(at most {ON_WALL * spacing:.3g} m)"]  # fmt: skip
+        return [f"its {kind} lies on no wall: the nearest, {wall.name!r}, is {abs(distance):.3g} m away from its "
+                f"centre (at most {ON_WALL * spacing:.3g} m)"]  # fmt: skip
     n = wall_normal(wall, patch.middle(), spacing)
     given = None if patch.normal is None else patch.axes(patch.normal)[2]
     if not n.any() or given is not None and abs(given @ n) < FACING:

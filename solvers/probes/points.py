@@ -56,8 +56,8 @@ def sum_around(at: vec3, row: ti.i32, level: ti.template(), reach: ti.f32, wraps
     for cz in range(first[2], last[2] + 1):
         for cy in range(first[1], last[1] + 1):
             for cx in range(first[0], last[0] + 1):
-                cell = (cx + dims[0]) % dims[0] + dims[0] * ((cy + dims[1]) % dims[1] + dims[1] * ((cz + dims[2])
-                                                                                                  % dims[2]))  # fmt: skip
+                row_of_cells = (cy + dims[1]) % dims[1] + dims[1] * ((cz + dims[2]) % dims[2])
+                cell = (cx + dims[0]) % dims[0] + dims[0] * row_of_cells
                 for j in range(start[cell], start[cell + 1]):
                     way = difference(x[j], at, wraps, period)
                     r2 = way.dot(way)
