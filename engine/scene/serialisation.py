@@ -62,7 +62,7 @@ def differences(old: dict[str, Any], old_arrays: Arrays, new: dict[str, Any], ne
     names = [[entry["name"] for entry in tree["bodies"]] for tree in (old, new)]
     if names[0] != names[1]:
         return [f"its bodies were {', '.join(names[0])} and are {', '.join(names[1])}"]
-    unset = {key: [] if value == [] else None for key, value in new["settings"].items()}
+    unset: dict[str, Any] = {key: [] if value == [] else None for key, value in new["settings"].items()}
     was = unset | old["settings"]  # older files lack newer keys, whose default is nothing
     found = _unlike("", was, new["settings"], old_arrays, new_arrays)
     for name, was, now in zip(names[0], old["bodies"], new["bodies"], strict=True):

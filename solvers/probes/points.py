@@ -89,7 +89,7 @@ def sample_points(points: ti.i32, reach: ti.f32, wraps: ti.template(), period: V
 
 
 @ti.func
-def is_below(sums: sums6, up: vec3, radius: ti.f32, least: ti.f32):
+def is_below(sums: ti.template(), up: vec3, radius: ti.f32, least: ti.f32):
     """Whether a place lies below the surface: not higher than a particle radius above the particles around it. Of
     their weighted mean (Zhu and Bridson 2005) only the height is looked at, which no vertical wall shifts."""
     height = -(sums[VELOCITY] * up[0] + sums[VELOCITY + 1] * up[1] + sums[VELOCITY + 2] * up[2])

@@ -97,16 +97,13 @@ class Measuring(Stage):
         store = world.stores[Probes.name]
         assert isinstance(store, Probes)
         self.store = store
-        one_of = {"elevation": [], "flow": [], "point": []}  # type: dict[str, list[Recorder]]
-        for recorder in store.recorders.values():
-            probe = recorder.probe
-            if probe.on is None:
-                one_of[probe.quantity if probe.quantity in one_of else "point"].append(recorder)
-        self._points, self._columns = Places(world, one_of["point"]), Places(world, one_of["elevation"])
-        self._sections = one_of["flow"]
+        at = [one for one in store.recorders.values() if one.probe.at is not None]
+        self._points = Places(world, [one for one in at if one.probe.quantity != "elevation"])
+        self._columns = Places(world, [one for one in at if one.probe.quantity == "elevation"])
+        self._sections = [one for one in store.recorders.values() if one.probe.through is not None]
         self._table = upload(np.array([sections.section_row(r.probe.through) for r in self._sections]).reshape(-1, 15),
                              ti.f32)  # fmt: skip
-        self._counts = upload(np.array([counted(world, r.probe) for r in self._sections] or [[0]]), ti.i32)
+        self._counts = upload(np.array([counted(world, r.probe) for r in self._sections] or [np.zeros(1)]), ti.i32)
         self._passed = np.zeros((BLOCKS, 2 * max(len(self._sections), 1)), np.float32)
         self._moved = np.zeros((BLOCKS, 1), np.float32)
         g = np.linalg.norm(world.gravity)
@@ -190,7 +187,7 @@ class Places:
         self.count, self._ends = sum(map(len, at)), np.cumsum([len(x) for x in at])
         counts = [counted(world, r.probe) for r, x in zip(recorders, at, strict=True) for _ in range(len(x))]
         self.at = upload(np.concatenate([np.zeros((0, 3)), *at]), vec3)
-        self.counts = upload(np.array(counts or [[0]]), ti.i32)
+        self.counts = upload(np.array(counts or [np.zeros(1)]), ti.i32)
         self.out = np.zeros((max(self.count, 1), points.SUMS), np.float32)
 
     def rows(self) -> list[tuple[Recorder, slice]]:
