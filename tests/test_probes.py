@@ -148,6 +148,22 @@ def test_tiles_of_a_box_add_up_to_its_force_in_any_motion():
     assert np.abs(sim[tank].force).max() > 10
 
 
+def test_the_floor_of_a_round_tank_carries_its_water_to_the_edge():
+    """There the wall is a map, which makes the edge round: what is pressed into it is shared by component."""
+    scene = pl.Scene(particle_radius=D / 2)
+    tank = scene.add(pl.Cylinder(radius=0.2, height=0.5, center=(0, 0.25, 0)), pl.Boundary(inside_out=True))
+    scene.add(pl.Cylinder(radius=0.2, height=0.3, center=(0, 0.15, 0)), pl.Fluid(), name="water")
+    floor = scene.probe("force", on=pl.Disc(radius=0.2))
+    middle = scene.probe("pressure", on=pl.Disc(radius=0.1), window=0.2)
+    side = scene.probe("pressure", on=pl.Rectangle(size=(0.1, 0.1), center=(0.2, 0.12, 0)), window=0.2)
+    sim = scene.build(quiet=True)
+    sim.run(0.4)
+    assert sim[floor].value[1] == pytest.approx(sim[tank].force[1], rel=0.03)
+    level = float(sim["water"].volume.sum()) / (math.pi * 0.2**2)
+    assert sim[middle].value == pytest.approx(RHO_G * level, rel=0.07)
+    assert sim[side].value == pytest.approx(RHO_G * (level - 0.12), rel=0.12)
+
+
 def test_a_patch_moves_with_its_wall():
     """A piston that is pushed through still water feels the same on its patch wherever it is by then."""
     scene = pl.Scene(particle_radius=D / 2, gravity=(0, 0, 0))

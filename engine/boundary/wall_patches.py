@@ -23,8 +23,9 @@ from pliant.core.backend import vec3, vec4
 # Columns of the table of patches: vectors, then numbers.
 CENTER, FIRST, SECOND, NORMAL, HALF, RADIUS, DEPTH, COLUMNS = 0, 3, 6, 9, 12, 14, 15, 16
 WHOLE = 6  # columns of a table of loads that belong to the whole wall: its impulse and the moment of that
-FACING = 0.7  # cosine: a patch takes what is pressed against its own side of the wall, not what is beside it
-BULGE = 0.42  # depth over half the width of a cap of a sphere that is cut off where it faces aside by FACING
+FACING = 0.9  # cosine: a patch takes all of what is pressed against its own side of the wall,
+ASIDE = 0.2  # and from this on, in the edges of a map, the component along its normal
+BULGE = 0.42  # depth over half the width of a cap of a sphere that is cut off where it faces aside by 45 degrees
 ON_WALL = 0.5  # in spacings: how far a foot may be off the plane of a patch on a flat wall
 STRIPS = 8  # into which the part of a square in a disc is cut
 ALONG = 0.99  # cosine: sides of a wall cut squares short whose axes they face
@@ -63,14 +64,12 @@ def overlap(u: ti.f32, low: ti.f32, high: ti.f32, half: ti.f32):
 
 
 @ti.func
-def is_on(table: ti.template(), q: ti.i32, foot: vec3, out: vec3, spacing: ti.f32):
-    """Whether a foot may lie on a patch, and where in its plane."""
+def is_on(table: ti.template(), q: ti.i32, foot: vec3, depth: ti.f32, spacing: ti.f32):
+    """Whether a foot may lie on a patch, not further than `depth` from its plane, and where in its plane."""
     way = foot - vector_at(table, q, CENTER)
-    n = vector_at(table, q, NORMAL)
     u, v = way.dot(vector_at(table, q, FIRST)), way.dot(vector_at(table, q, SECOND))
-    faces = out.dot(n) > FACING and ti.abs(way.dot(n)) < table[q, DEPTH]
     near = ti.max(ti.abs(u) - table[q, HALF], ti.abs(v) - table[q, HALF + 1]) < 0.5 * spacing
-    return faces and near, u, v
+    return near and ti.abs(way.dot(vector_at(table, q, NORMAL))) < depth, u, v
 
 
 @ti.func
@@ -110,20 +109,26 @@ def square_around(side: ti.i32, local: vec3, q: ti.i32, table: ti.template(), fl
 
 
 @ti.func
-def add_to_patches(b: ti.i32, given: vec3, side: ti.i32, local: vec3, distance: ti.f32, outward: vec3,
+def add_to_patches(b: ti.i32, given: vec3, R: ti.template(), side: ti.i32, local: vec3, distance: ti.f32, outward: vec3,
                    table: ti.template(), flat: ti.template(), sides: ti.i32, frame: ti.template(), spacing: ti.f32,
                    load: ti.template()):  # fmt: skip
     """Adds their shares of an impulse, given to the side of a wall at that distance, to the patches of this wall: three
-    columns for each behind those of the whole wall."""
+    columns for each behind those of the whole wall. R turns the wall from where it was built."""
     out = outward / ti.max(outward.norm(), 1e-6)
-    foot = local - distance * out
     for q in range(table.shape[0]):
-        on, u, v = is_on(table, q, foot, out, spacing)
-        if on:
-            room = square_around(side, local, q, table, flat, sides, frame, spacing)
-            share = share_of(table, q, u, v, room)
-            for a in ti.static(range(3)):
-                load[b, WHOLE + 3 * q + a] += share * given[a]
+        n = vector_at(table, q, NORMAL)
+        facing = out.dot(n)
+        if facing > (FACING if ti.static(flat) else ASIDE):
+            foot, depth, part = local - distance * out, table[q, DEPTH], given
+            if facing < FACING:  # in an edge, which a map makes round: each of its sides gets what points at it
+                along = R @ n
+                foot, depth, part = local, depth + spacing, given.dot(along) * along
+            on, u, v = is_on(table, q, foot, depth, spacing)
+            if on:
+                room = square_around(side, local, q, table, flat, sides, frame, spacing)
+                share = share_of(table, q, u, v, room)
+                for a in ti.static(range(3)):
+                    load[b, WHOLE + 3 * q + a] += share * part[a]
 
 
 @ti.func

@@ -148,8 +148,8 @@ def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Real
                         impulse -= given
                         turn -= arm.cross(given)
                         if ti.static(patched):
-                            add_to_patches(b, -given, k, local, distance, outward, patches, flat, sides, frame, spacing,
-                                           load)  # fmt: skip
+                            add_to_patches(b, -given, R, k, local, distance, outward, patches, flat, sides, frame,
+                                           spacing, load)  # fmt: skip
         for a in ti.static(range(3)):
             load[b, a], load[b, 3 + a] = impulse[a], turn[a]
 
@@ -188,7 +188,7 @@ def _load(n: ti.i32, dt: ti.f32, last: ti.i32, wall: ti.i32, flat: ti.template()
                         gradient += part
                         share *= here
                         if ti.static(patched):
-                            add_to_patches(b, dt * push * part, side, local, distance, outward, patches, flat, sides,
+                            add_to_patches(b, dt * push * part, R, side, local, distance, outward, patches, flat, sides,
                                            frame, spacing, load)  # fmt: skip
                             if distance < nearest:
                                 nearest, close, away = distance, side, outward
@@ -197,7 +197,7 @@ def _load(n: ti.i32, dt: ti.f32, last: ti.i32, wall: ti.i32, flat: ti.template()
                 if c.number[i] == wall:
                     given -= m[i] * c.slide[i]
                     if ti.static(patched):
-                        add_to_patches(b, -dt * m[i] * c.slide[i], close, local, nearest, away, patches, flat, sides,
+                        add_to_patches(b, -dt * m[i] * c.slide[i], R, close, local, nearest, away, patches, flat, sides,
                                        frame, spacing, load)  # fmt: skip
                 impulse += dt * given
                 turn += dt * arm.cross(given)

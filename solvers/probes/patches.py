@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from pliant.boundary.wall_patches import FACING, ON_WALL, WallPatch
+from pliant.boundary.wall_patches import ON_WALL, WallPatch
 from pliant.core.world import wall_distance
 from pliant.geometry.patches import Disc, Rectangle
 
+LEVEL = 0.7  # cosine: how much a patch may be tilted against its wall
 STEP = 0.05  # in spacings: over which the direction of a wall is found by differences
 
 
@@ -38,7 +39,7 @@ def patch_problems(walls: Sequence[Any], patch: Disc | Rectangle, spacing: float
                 f"centre (at most {ON_WALL * spacing:.3g} m)"]  # fmt: skip
     n = wall_normal(wall, patch.middle(), spacing)
     given = None if patch.normal is None else patch.axes(patch.normal)[2]
-    if not n.any() or given is not None and abs(given @ n) < FACING:
+    if not n.any() or given is not None and abs(given @ n) < LEVEL:
         way = ", ".join(f"{a:.2g}" for a in n)
         return [f"its {kind} does not lie flat on {wall.name!r}, which faces ({way}) there; leave out its normal"]
     return []

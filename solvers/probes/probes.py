@@ -142,7 +142,8 @@ class Measuring(Stage):
         """What kernels that look around places take after these."""
         p, near = self.world.particles, self.world.neighbors
         points.farthest_move(p.n, near.wraps, near.period, p.x, p.x_before, self._moved)
-        reach = near.h + float(np.sqrt(self._moved.max())) * (1 + 1e-5)
+        # what is faster than a support in a step is lost spray, and not worth a look at all cells of the scene
+        reach = near.h + min(float(np.sqrt(self._moved.max())) * (1 + 1e-5), near.h)
         return (reach, near.wraps, near.period, near.start, near.grid, near.shape, near.smoothing.w, near.h, near.sigma,
                 p.x, p.V, p.m, p.p, p.v, p.density, p.wall_density, p.body)  # fmt: skip
 
