@@ -16,7 +16,7 @@ def build(radius: float = 0.02, obstacle: bool = True, viscosity: float = 1e-6) 
     """The dam of SPHERIC test 2 (Kleefsman et al. 2005): tank 3.22 x 1 x 1 m, column 1.228 x 0.55 x 1 m.
 
     radius: particle radius [m]; obstacle: the box in the way; viscosity: kinematic [m^2/s]. Probes record the heights
-    at H1 to H4, and the pressure at P1 on the box.
+    at H1 to H4, and the pressure at P1 on the box as means over 10 ms.
     """
     scene = pl.Scene(particle_radius=radius)
     scene.add(pl.Box(size=(3.22, 1.0, 1.0), center=(1.61, 0.5, 0.5)), pl.Boundary(inside_out=True), name="tank")
@@ -25,7 +25,7 @@ def build(radius: float = 0.02, obstacle: bool = True, viscosity: float = 1e-6) 
     scene.add(pl.Box(size=(1.228, 0.55, 1.0), center=(0.614, 0.275, 0.5)), pl.Fluid(viscosity=viscosity), name="water")
     scene.probe("elevation", at=GAUGES, every=0.01, name="heights")
     if obstacle:
-        scene.probe("pressure", on=SENSOR, name="P1")
+        scene.probe("pressure", on=SENSOR, window=0.01, name="P1")
     return scene
 
 

@@ -290,6 +290,21 @@ def test_levels_of_a_block_wherever_down_is(gravity):
     assert np.nanmax(np.abs(sim[level].value - wanted)[:1 if not straight else None]) < (0.2 if straight else 0.5) * D
 
 
+def test_a_level_is_that_of_water_and_not_of_what_flies_above_it():
+    """Drops of two layers above a pool and a film of one, a sheet of three; and a drop over the dry floor."""
+    scene = pl.Scene(particle_radius=D / 2, dt=1e-5)
+    scene.add(pl.Plane(), pl.Boundary(), name="floor")
+    for x, high in ((0, 6), (1, 1), (2, 6), (3, 0)):
+        if high:
+            scene.add(pl.Box(size=(0.4, high * D, 0.4), center=(x, high * D / 2, 0)), pl.Fluid())
+    for x, layers in ((0, 2), (1, 2), (2, 3), (3, 2)):
+        scene.add(pl.Box(size=(0.4, layers * D, 0.4), center=(x, 0.8 + layers * D / 2, 0)), pl.Fluid())
+    level = scene.probe("elevation", at=[(x, 0, 0) for x in range(4)])
+    sim = scene.build(quiet=True)
+    sim.step()
+    assert sim[level].value == pytest.approx((6 * D, D, 0.8 + 3 * D, 0.8 + 2 * D), abs=0.2 * D)
+
+
 def test_sand_and_bodies_are_measured_by_name():
     scene = pl.Scene(particle_radius=0.02)
     scene.add(pl.Plane(), pl.Boundary(), name="floor")

@@ -311,9 +311,10 @@ class Scene:
 
         At points, `at=(x, y, z)` or a list of these [m]: "pressure" [Pa], "velocity" [m/s] and "density" [kg/m^3],
         each a mean over the particles within the support, weighted by V_j W (Shepard 1968; walls do not count), and
-        "elevation" [m], how high the highest surface of the fluid stands over the point, against gravity. Where nothing
-        is near, no particle within about a spacing, pressure is 0 Pa, that of the air, and all else NaN; spray (less
-        dense than half the rest density) makes no surface. On a patch of a wall, `on=pl.Disc(...)` or
+        "elevation" [m], how high the surface of the fluid stands over the point, against gravity: that of the highest
+        layer of three particles or more, or of the lowest if all are thinner. Spray (less dense than half the rest
+        density) does not count. Where nothing is near, no particle within about a spacing, pressure is 0 Pa, that of
+        the air, and all else NaN. On a patch of a wall, `on=pl.Disc(...)` or
         `pl.Rectangle(...)`: the mean "pressure" [Pa], which is the normal force over the area, and the "force" (3,) [N]
         on it, friction included; it moves with the wall. Through a section, a Disc or Rectangle with a normal: "flow",
         volume [m^3/s] and mass [kg/s] per time, positive along the normal, and their totals [m^3], [kg].

@@ -15,6 +15,7 @@ from pliant.core.reduce import BLOCKS, block
 
 SPRAY = 0.5  # of the rest density: what is less dense is spray, and no surface
 STRIDE = 0.5  # in spacings, down a column: a film of one layer is a spacing thick and cannot be stepped over
+THICK = 1.75  # in spacings, from the first place within down to the last: two particles have 1.5, three have 2
 HALVINGS = 12  # of a stride: the surface is found to 1e-4 spacings
 
 # What a sum over the particles around a place holds: weight, pressure, velocity, density.
@@ -89,11 +90,11 @@ def sample_points(points: ti.i32, reach: ti.f32, wraps: ti.template(), period: V
 
 
 @ti.func
-def is_below(sums: ti.template(), up: vec3, radius: ti.f32, least: ti.f32):
-    """Whether a place lies below the surface: not higher than a particle radius above the particles around it. Of
+def is_within(sums: ti.template(), up: vec3, radius: ti.f32, least: ti.f32):
+    """Whether a place lies in the fluid: not more than a particle radius above or below the particles around it. Of
     their weighted mean (Zhu and Bridson 2005) only the height is looked at, which no vertical wall shifts."""
-    height = -(sums[VELOCITY] * up[0] + sums[VELOCITY + 1] * up[1] + sums[VELOCITY + 2] * up[2])
-    return sums[WEIGHT] > least and height < radius * sums[WEIGHT]
+    height = sums[VELOCITY] * up[0] + sums[VELOCITY + 1] * up[1] + sums[VELOCITY + 2] * up[2]
+    return sums[WEIGHT] > least and ti.abs(height) < radius * sums[WEIGHT]
 
 
 @ti.kernel
@@ -101,28 +102,33 @@ def find_levels(points: ti.i32, spacing: ti.f32, least: ti.f32, reach: ti.f32, w
                 start: Ints, grid: Vectors, shape: Ints, w: ti.template(), h: ti.f32, sigma: ti.f32, x: Vectors,
                 V: Reals, m: Reals, p: Reals, v: Vectors, density: Reals, wall_density: Reals, body: Ints,
                 place: Vectors, up: Vectors, counts: IntTable, out: RealTable):  # fmt: skip
-    """Height of the highest surface over (or under) each point, and whether there is one: from above all particles
-    down, until a place lies below the surface; then the stride that crossed it is halved."""
+    """Height of the surface over (or under) each point, and whether there is one: that of the highest layer of three
+    particles or more, or of the lowest one if all are thinner. From above all particles down; then the stride that
+    crossed the surface is halved."""
     dims = triple(shape, 0)
     for k in range(points):
-        top, bottom = reach, -reach  # above the point
+        height, bottom = reach, -reach  # above the point
         for a in ti.static(range(3)):
             low = up[0][a] * (grid[ORIGIN][a] - place[k][a])
             high = up[0][a] * (grid[ORIGIN][a] + dims[a] * grid[SIZE][a] - place[k][a])
-            top += ti.max(low, high)
+            height += ti.max(low, high)
             bottom += ti.min(low, high)
-        height, found = top, 0
-        while found == 0 and height > bottom:
+        top, was, found, thick = 0.0, 0, 0, 0
+        while thick == 0 and height > bottom:
             height -= STRIDE * spacing
             sums = sum_around(place[k] + height * up[0], k, True, reach, wraps, period, start, grid, shape, w, h, sigma,
                               x, V, m, p, v, density, wall_density, body, counts)  # fmt: skip
-            found = ti.cast(is_below(sums, up[0], 0.5 * spacing, least), ti.i32)
-        low, high = height, height + STRIDE * spacing
+            now = ti.cast(is_within(sums, up[0], 0.5 * spacing, least), ti.i32)
+            if now == 1 and was == 0:
+                top, found = height, 1
+            thick = now * ti.cast(top - height > THICK * spacing, ti.i32)
+            was = now
+        low, high = top, top + STRIDE * spacing
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
             sums = sum_around(place[k] + middle * up[0], k, True, reach, wraps, period, start, grid, shape, w, h, sigma,
                               x, V, m, p, v, density, wall_density, body, counts)  # fmt: skip
-            if is_below(sums, up[0], 0.5 * spacing, least):
+            if is_within(sums, up[0], 0.5 * spacing, least):
                 low = middle
             else:
                 high = middle
