@@ -18,6 +18,7 @@ from pliant.core.backend import Reals, RealTable, vec4
 from pliant.core.smoothing import SMOOTHINGS
 from pliant.errors import PliantError
 from pliant.render import vulkan
+from pliant.render.render_scene import RenderScene
 from pliant.run import inspect_probes, probe_files
 from pliant.run import run as running
 from pliant.solvers.probes.options import QUANTITIES, Probe
@@ -588,6 +589,23 @@ def test_labels_tell_what_differs():
                                  np.zeros((0, 4)))  # fmt: skip
     assert [label for label, _ in inspect_probes.lines_of(none)[0]] == ["x", "y", "z"]
     assert inspect_probes.table([one, many, none]).row_count == 36
+
+
+def test_pictures_mark_them_if_asked(tmp_path):
+    """Outlines of patches move with their walls; a saved scene has them too."""
+    scene = dam()
+    every_kind(scene)
+    scene.body("tank").move(lambda t: (1.0, 0, 0))
+    sim = scene.build(quiet=True)
+    sim.step()
+    sim.canvas.render_scene.save(tmp_path / "scene.npz")
+    for render_scene in (sim.canvas.render_scene, RenderScene.load(tmp_path / "scene.npz")):
+        snapshot = pl.Frame(sim, 0).snapshot(False)
+        plain = render_scene.picture(snapshot, pl.Look())
+        marked = render_scene.picture(snapshot, pl.Look(probes=True))
+        assert len(marked.lines) == len(plain.lines) + 2
+        patches = next(lines for lines in marked.lines[-2:] if len(lines.segments) == 4 + len(DISC.edge()))
+        assert patches.segments[..., 0].max() == pytest.approx(1.0 + sim.time, abs=1e-6)
 
 
 # --- what is refused --------------------------------------------------------------------------------
