@@ -38,6 +38,7 @@ from pliant.solvers.births.options import Drain, Emitter
 from pliant.solvers.elasticity import Peer, Peer2018, Split
 from pliant.solvers.pressure.dfsph import DFSPH
 from pliant.solvers.pressure.iisph import IISPH
+from pliant.solvers.probes.options import Probe
 from pliant.solvers.stage import Force, Stage
 
 __version__ = "0.1.0"
@@ -45,7 +46,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DFSPH", "IISPH", "Air", "ArrayStore", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule", "Cylinder",
     "Disc", "Drain", "Elastic", "Emitter", "Face", "Field", "Fluid", "Force", "Frame", "Granular", "Light", "Look",
-    "Material", "Mesh", "Orbit", "Peer", "Peer2018", "Plane", "PliantError", "Quality", "Rectangle", "Scene",
+    "Material", "Mesh", "Orbit", "Peer", "Peer2018", "Plane", "PliantError", "Probe", "Quality", "Rectangle", "Scene",
     "SceneError", "Shape", "Simulation", "SimulationError", "Sphere", "Split", "Stage", "Store", "Torus",
     "WindGrid", "load", "sample", "sample_surface", "write_video",
 ]  # fmt: skip

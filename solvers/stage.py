@@ -29,6 +29,7 @@ ORDER = (
     "pressure",  # line 13: velocities, and displacements that remove compression
     "advance",  # friction of walls, positions, walls
     "grains",  # what follows the particles without being felt by them
+    "probes",  # what is measured of the state that all this has led to
 )
 
 

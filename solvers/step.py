@@ -104,7 +104,7 @@ class Step:
         self._run("prescribed", "walls", dt)
         for stage in self.stages:
             stage.after_neighbors()
-        self._run("contact", "grains", dt)
+        self._run("contact", ORDER[-1], dt)
 
     def _run(self, first: str, last: str, dt: float) -> None:
         """The stages from one place to another, both included."""

@@ -7,7 +7,7 @@ slides along it, by friction, viscosity and the contact of sand (`wall_slide`, a
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ import taichi as ti
 
 from pliant.boundary.distance_map import FAR, Blocks, Directory, DistanceMap, sample
 from pliant.boundary.volume_map import REACH, VolumeMap, profile
+from pliant.boundary.wall_patches import WHOLE, WallPatch, add_to_patches, clear_patches, patch_table
 from pliant.core.backend import Ints, Reals, RealTable, Vectors, upload, vec3
 from pliant.core.fields import Field
 from pliant.core.particles import Particles
@@ -121,13 +122,16 @@ def _sample_walls(n: ti.i32, x: Vectors, wall: ti.i32, flat: ti.template(), side
 @ti.kernel
 def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Reals, flat: ti.template(), sides: ti.i32,
               pose: Vectors, frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory,
-              spline: Blocks, material: Ints, rubbing: Reals, load: RealTable):  # fmt: skip
+              spline: Blocks, material: Ints, rubbing: Reals, patched: ti.template(), patches: RealTable,
+              load: RealTable):  # fmt: skip
     """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
-    it slides: the wall gets these as impulses."""
+    it slides: the wall gets these as impulses, and its patches their shares."""
     ti.loop_config(block_dim=1)
     for b in range(BLOCKS):
         lo, hi = block(b, n)
         impulse, turn = vec3(0.0), vec3(0.0)
+        if ti.static(patched):
+            clear_patches(b, patches, load)
         for i in range(lo, hi):
             if inverse_density[i] > 0.0:
                 R = rotation(pose)
@@ -143,6 +147,9 @@ def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Real
                         given = m[i] * (push + rub)
                         impulse -= given
                         turn -= arm.cross(given)
+                        if ti.static(patched):
+                            add_to_patches(b, -given, R, k, local, distance, outward, patches, flat, sides, frame,
+                                           spacing, load)  # fmt: skip
         for a in ti.static(range(3)):
             load[b, a], load[b, 3 + a] = impulse[a], turn[a]
 
@@ -150,14 +157,17 @@ def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Real
 @ti.kernel
 def _load(n: ti.i32, dt: ti.f32, last: ti.i32, wall: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors,
           frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks,
-          table: RealTable, x: Vectors, m: Reals, inverse_density: Reals, p: Reals, c: Felt,
-          load: RealTable):  # fmt: skip
-    """Impulse and its moment about the pivot that one wall gets in a step. Walls are seen to in the reverse of the
-    order in which `_sample_walls` has added them, which undoes the sum over walls one by one."""
+          table: RealTable, x: Vectors, m: Reals, inverse_density: Reals, p: Reals, c: Felt, patched: ti.template(),
+          patches: RealTable, load: RealTable):  # fmt: skip
+    """Impulse and its moment about the pivot that one wall gets in a step, and the shares of its patches. Walls are
+    seen to in the reverse of the order in which `_sample_walls` has added them, which undoes the sum over walls one by
+    one."""
     ti.loop_config(block_dim=1)
     for b in range(BLOCKS):
         lo, hi = block(b, n)
         impulse, turn = vec3(0.0), vec3(0.0)
+        if ti.static(patched):
+            clear_patches(b, patches, load)
         for i in range(lo, hi):
             if c.density[i] > 0.0:
                 others, share = c.rest[i], c.later[i]
@@ -165,6 +175,8 @@ def _load(n: ti.i32, dt: ti.f32, last: ti.i32, wall: ti.i32, flat: ti.template()
                     others, share = c.density[i], 1.0
                 R, arm, gradient = rotation(pose), x[i] - pose[PLACE], vec3(0.0)
                 local = R.transpose() @ arm + pose[PIVOT]
+                push, nearest = m[i] * inverse_density[i] * p[i], REACH * spacing
+                close, away = 0, vec3(0.0)  # the nearest side, along which things slide
                 for k in range(sides):
                     side = sides - 1 - k
                     distance, outward = side_at(side, local, flat, frame, cell, spacing, beyond, directory, spline)
@@ -172,12 +184,21 @@ def _load(n: ti.i32, dt: ti.f32, last: ti.i32, wall: ti.i32, flat: ti.template()
                         beta, slope = profile(distance / spacing, table)
                         here = 1.0 - OVERLAP * beta
                         others = (others - beta) / here  # of the walls before, which this one has added to
-                        gradient += share * (1.0 - OVERLAP * others) * slope / spacing * (R @ outward)
+                        part = share * (1.0 - OVERLAP * others) * slope / spacing * (R @ outward)
+                        gradient += part
                         share *= here
+                        if ti.static(patched):
+                            add_to_patches(b, dt * push * part, R, side, local, distance, outward, patches, flat, sides,
+                                           frame, spacing, load)  # fmt: skip
+                            if distance < nearest:
+                                nearest, close, away = distance, side, outward
                 c.rest[i], c.later[i] = others, share
-                given = m[i] * inverse_density[i] * p[i] * gradient
+                given = push * gradient
                 if c.number[i] == wall:
                     given -= m[i] * c.slide[i]
+                    if ti.static(patched):
+                        add_to_patches(b, -dt * m[i] * c.slide[i], R, close, local, nearest, away, patches, flat, sides,
+                                       frame, spacing, load)  # fmt: skip
                 impulse += dt * given
                 turn += dt * arm.cross(given)
         for a in ti.static(range(3)):
@@ -203,6 +224,7 @@ class Wall:
     spin: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))
     force: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))  # of the last step [N],
     torque: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))  # and its moment about the pivot [N m]
+    patch_force: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 3)))  # on each of its patches [N]
     extent: float = 0.0  # largest distance of the surface from the pivot: spin times this bounds the surface speed
 
     def set_velocity(self, t: float) -> None:
@@ -270,11 +292,19 @@ class Walls(Store):
         self._uploaded: dict[str, np.ndarray] = {}
         self.arguments = [wall_arguments(w, w.map, spacing, pose) for w, pose in zip(walls, self.poses, strict=True)]
         self._good: list[tuple] = []
-        self._impulse = np.zeros((len(walls), 6))  # given to each wall in this step, and its moment [N s, N m s]
-        self._partial = np.zeros((BLOCKS, 6), np.float32)
+        self._loads = [np.zeros(WHOLE) for _ in walls]  # impulse, moment, impulses of patches in this step [N s, N m s]
+        self._partial = [np.zeros((BLOCKS, WHOLE), np.float32) for _ in walls]
+        self._patches: list[tuple] = [(False, upload(patch_table((), spacing, True), ti.f32)) for _ in walls]
         self._felt: tuple = (None, None)
         self._rubbing = [upload(row, ti.f32) for row in friction]
         self.friction, self.rough = friction, bool(friction.any())
+
+    def set_patches(self, number: int, patches: Sequence[WallPatch]) -> None:
+        """Lets a wall, by its number, tell what acts on these parts of it (`patch_force`)."""
+        table = patch_table(patches, self.spacing, self.walls[number].planes is not None)
+        self._patches[number] = bool(patches), upload(table, ti.f32)
+        self._partial[number] = np.zeros((BLOCKS, WHOLE + 3 * len(patches)), np.float32)
+        self.walls[number].patch_force = np.zeros((len(patches), 3))
 
     def upload_poses(self) -> None:
         """Tells the device where the walls are; those at rest are told once."""
@@ -306,8 +336,8 @@ class Walls(Store):
                                           rest=p.wall_rest, later=p.wall_later)  # fmt: skip
         for k, arguments in reversed(list(enumerate(self.arguments))):
             _load(p.n, dt, int(k == last), k, *arguments, self.table, p.x, p.m, p.inverse_density, p.p, self._felt[1],
-                  self._partial)  # fmt: skip
-            self._impulse[k] = self._partial.sum(axis=0, dtype=float)
+                  *self._patches[k], self._partial[k])  # fmt: skip
+            self._loads[k] = self._partial[k].sum(axis=0, dtype=float)
 
     def advance(self, dt: float) -> None:
         """Moves the walls, then puts back any particle that came closer than CLEARANCE."""
@@ -317,11 +347,12 @@ class Walls(Store):
         self.upload_poses()
         for _ in range(KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1):
             for k, (arguments, rubbing) in enumerate(zip(self.arguments, self._rubbing, strict=True)):
-                _keep_out(p.n, p.x, p.v, p.m, p.inverse_density, *arguments, p.material, rubbing,
-                          self._partial)  # fmt: skip
-                self._impulse[k] += self._partial.sum(axis=0, dtype=float)
-        for wall, impulse in zip(self.walls, self._impulse, strict=True):
-            wall.force, wall.torque = impulse[:3] / dt, impulse[3:] / dt
+                _keep_out(p.n, p.x, p.v, p.m, p.inverse_density, *arguments, p.material, rubbing, *self._patches[k],
+                          self._partial[k])  # fmt: skip
+                self._loads[k] += self._partial[k].sum(axis=0, dtype=float)
+        for wall, load in zip(self.walls, self._loads, strict=True):
+            wall.force, wall.torque = load[:3] / dt, load[3:WHOLE] / dt
+            wall.patch_force = load[WHOLE:].reshape(-1, 3) / dt
 
     def find(self, name: str | None) -> Wall | None:
         """The wall of this name, if there is one."""

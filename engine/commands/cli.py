@@ -389,7 +389,7 @@ def inspect_(
     run: Folder,
     out: Annotated[Path | None, typer.Option(help="The picture; RUN/inspect.png if not given.")] = None,
 ) -> None:
-    """Plots energy, momentum, density error, iterations and dt of a run over time."""
+    """Plots energy, momentum, density error, iterations and dt of a run over time, and what its probes recorded."""
     from pliant.run.inspect import inspect as draw
 
     with reporting():

@@ -112,6 +112,7 @@ class World:
     stores: dict[str, Store] = dataclasses.field(default_factory=dict)  # all, by name; particles and walls among them
     couplings: list[Coupling] = dataclasses.field(default_factory=list)
     sources: tuple[Any, ...] = ()  # by which particles come and go: emitters, drains, arrivals of whole bodies
+    probes: tuple[Any, ...] = ()  # what is measured, and where
     fillers: Sequence[Filler] = ()  # give new particles their first values: the kinds of stages that the scene has
 
     def __post_init__(self) -> None:

@@ -1,4 +1,5 @@
-"""Flat patches from which something flows: a disc, a rectangle, or a flat part of the surface of a shape."""
+"""Flat patches from which or through which something flows, or on which it presses: a disc, a rectangle, or a flat part
+of the surface of a shape."""
 
 import functools
 import itertools
@@ -79,7 +80,7 @@ class Patch(Options):
 
 
 class Disc(Patch):
-    """A flat round nozzle."""
+    """A flat disc: a nozzle, a section, or a patch of a wall."""
 
     radius: float = positive(REQUIRED, "radius", "m")
     center: Vector = param((0.0, 0.0, 0.0), "position of the centre", "m", kind="vector")
@@ -104,7 +105,8 @@ class Disc(Patch):
 
 
 class Rectangle(Patch):
-    """A flat rectangular nozzle. Its first side is horizontal (along x if all of it is)."""
+    """A flat rectangle: a nozzle, a section, or a patch of a wall. Its first side is horizontal (along x if all of it
+    is)."""
 
     size: tuple = param(REQUIRED, "lengths of its sides: two numbers", "m", kind="any")
     center: Vector = param((0.0, 0.0, 0.0), "position of the centre", "m", kind="vector")

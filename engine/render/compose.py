@@ -25,6 +25,7 @@ GLOSS = 1.0  # of fluid surfaces
 SHEEN = 0.15  # of skins: rubber rather than water
 SKIN = 0.5  # along a body's colour map: the colour of its skin
 TINTS = (0.35, 0.85)  # along a body's colour map: each of its grains has a colour between these
+MARKER, MARKER_WIDTH = (0.85, 0.08, 0.10), 2.0  # colour of what marks probes, and its width as that of lines is
 VIEW_DIRECTION = (0.75, 0.5, 1.6)
 UPRIGHT = [(0.75, 0.5, 1.6), (1.3, 0.6, 1.3), (1.6, 0.6, 0.75), (1.6, 1.6, 0.9)]  # for pictures taller than wide
 
@@ -66,6 +67,9 @@ def compose(render_scene: "RenderScene", snapshot: Snapshot, look: Look, aspect:
         clock=f"t = {snapshot.time:.2f} s" if look.clock else "", dark=behind.dark,
     )  # fmt: skip
     _add_walls(picture, render_scene, snapshot, look)
+    if look.probes:
+        for wall, segments in render_scene.markers.items():
+            picture.lines.append(Lines(placed(segments, snapshot.poses.get(wall)), MARKER, MARKER_WIDTH))
     maps = _add_bodies(picture, render_scene, snapshot, look)
     if look.bar and maps:
         units = {name: text for item in _items(snapshot) for name, text in item.units.items()}

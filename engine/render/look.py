@@ -43,6 +43,7 @@ class Look(Options):
                          "that colours")  # fmt: skip
     containers: str = param("wireframe", "how walls are drawn that hold things inside",
                             choices=("wireframe", "glass", "hidden"))  # fmt: skip
+    probes: bool = param(False, "mark where probes are, as far as nothing hides them")
     radius: float = param(1.1, "radius of drawn spheres; a little overlap reads as one surface", "particle radii",
                           low=0.05, high=5.0)  # fmt: skip
     ground: bool = param(True, "draw a floor under the scene")

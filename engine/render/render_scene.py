@@ -20,6 +20,7 @@ from pliant.io.files import atomic_write
 from pliant.render.camera import Camera, CameraPath, Orbit, View
 from pliant.render.fluid_surface import convex_planes, inside_share, moved_planes
 from pliant.render.look import Look
+from pliant.render.markers import probe_markers
 from pliant.render.picture import Light, Picture
 from pliant.skin.skins import SkinSource, skinned
 
@@ -76,6 +77,7 @@ class RenderScene:
     lights: tuple[Light, ...] | None = None
     look: Look | None = None
     skins: dict[str, SkinSource] = dataclasses.field(default_factory=dict)
+    markers: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)  # of probes: see `probe_markers`
 
     @classmethod
     def of(cls, sim: "Simulation") -> "RenderScene":
@@ -98,7 +100,7 @@ class RenderScene:
         lights = getattr(scene, "lights", None)
         lights = (lights,) if isinstance(lights, Light) else lights
         return cls(walls, bodies, extent, TYPICAL * fall or 1.0, scene.camera, tuple(lights) if lights else None,
-                   getattr(scene, "look", None), sim.canvas.skins)  # fmt: skip
+                   getattr(scene, "look", None), sim.canvas.skins, probe_markers(sim))  # fmt: skip
 
     @property
     def meshes(self) -> dict[str, TriMesh]:
@@ -148,7 +150,9 @@ class RenderScene:
         }  # fmt: skip
         skins = {name: source.save() for name, source in self.skins.items()}
         header["skins"] = {name: values for name, (values, _) in skins.items()}
+        header["markers"] = list(self.markers)
         arrays = {"bounds": np.asarray(self.bounds, float)}
+        arrays |= {f"marker{k}": segments for k, segments in enumerate(self.markers.values())}
         for k, wall in enumerate(self.walls):
             arrays |= {f"{k}.vertices": wall.mesh.vertices, f"{k}.faces": wall.mesh.faces, f"{k}.outline": wall.outline}
         for k, (_, parts) in enumerate(skins.values()):
@@ -187,6 +191,7 @@ class RenderScene:
             walls, [CloudStyle(**body) for body in header["bodies"]], arrays["bounds"], header["top_speed"],
             _view(header["camera"]), None if lights is None else tuple(_light(light) for light in lights),
             None if look is None else Look(**look), skins,
+            {name: arrays[f"marker{k}"] for k, name in enumerate(header.get("markers", ()))},
         )  # fmt: skip
 
 

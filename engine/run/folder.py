@@ -4,6 +4,7 @@
     render_scene.npz  what does not change from frame to frame: walls, colours, camera
     frames/           water_0001.vtu ..., particles.pvd, frame_0001.png ...
     checkpoints/      the last states, to resume from
+    probes/           what each probe has recorded: <name>.csv, <name>.npz
     video.mp4, log.txt
     pictures/         what `pliant render` draws, with its video; pictures_2/ ... if it draws again
     export/, skin/    what `pliant export` and `pliant skin` write
@@ -95,6 +96,7 @@ class RunFolder:
     def __init__(self, path: str | Path):
         self.path = Path(path)
         self.frames, self.checkpoints = self.path / "frames", self.path / "checkpoints"
+        self.probes = self.path / "probes"
         self.record_file, self.render_scene_file = self.path / RECORD, self.path / "render_scene.npz"
         self.old_render_scene_file = self.path / "stage.npz"  # of runs of earlier versions
         self.video, self.log = self.path / "video.mp4", self.path / "log.txt"
@@ -220,18 +222,22 @@ class RunFolder:
     def clear(self, names: list[str]) -> None:
         """Removes what an earlier run left here, what was made of it since, and what would mix with bodies and walls of
         these names; nothing of anybody else's."""
-        scene = ""
+        scene, probes = "", []
         with contextlib.suppress(PliantError):
             record = self.record()
+            probes = [str(name) for name in record.get("probes", ())]
             names, scene = [*names, *cloud_names(record), *record.get("walls", ())], record["scene"]
         bodies, endings = "|".join(map(re.escape, names)), "|".join(FORMATS)
         ours = rf"frame_\d{{4,}}\.png|({bodies})(_skin|_surface)?(_\d{{4,}})?\.({endings})|particles\.pvd"
-        whole = rf"video\.mp4|sheet\.png|inspect\.png|{re.escape(scene)}(_skin)?\.usdc"
+        whole = rf"video\.mp4|sheet\.png|inspect\.png|probes\.png|{re.escape(scene)}(_skin)?\.usdc"
         old = [*_matching(self.frames, ours), *self._checkpoints()]
         old += [self.record_file, self.render_scene_file, self.old_render_scene_file]
         made = [path for path in self.path.glob("*") if MADE.fullmatch(path.name) and path.is_dir()] if scene else []
         for folder in made:
             old += _matching(folder, f"{ours}|{whole}")
+        if probes:
+            old += _matching(self.probes, rf"({'|'.join(map(re.escape, probes))})\.(csv|npz)")
+            made.append(self.probes)
         for path in [*old, *(_matching(self.path, whole) if scene else [])]:
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -241,7 +247,7 @@ class RunFolder:
 
     def sweep(self) -> None:
         """Removes half-written files that a killed process left."""
-        for folder in (self.path, self.frames, self.checkpoints):
+        for folder in (self.path, self.frames, self.checkpoints, self.probes):
             for path in folder.glob(".*.part*"):
                 if TORN.fullmatch(path.name):
                     with contextlib.suppress(OSError):

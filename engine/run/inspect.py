@@ -6,6 +6,7 @@ import json
 import math
 import os
 import warnings
+from collections.abc import Iterator
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -19,7 +20,8 @@ from rich.text import Text
 
 from pliant.errors import PliantError
 from pliant.io.files import atomic_write
-from pliant.run.folder import RECORD
+from pliant.run import inspect_probes, probe_files
+from pliant.run.folder import RECORD, RunFolder
 
 PICTURE = "inspect.png"
 SIZE, DPI = (16.0, 11.0), 100  # [inches] and [pixels per inch]: 1600 x 1100 pixels
@@ -56,8 +58,26 @@ def inspect(folder: Path, out: Path | None = None) -> Path:
         raise PliantError(f"the picture is a PNG file, so its name has to end with .png, got {out}")
     curves = read_curves(record)
     draw(record, curves, out)
-    Console(highlight=False).print(summary(record, curves))
+    console = Console(highlight=False)
+    console.print(summary(record, curves))
+    inspect_recordings(file.parent, record, out, console)
     return out
+
+
+def inspect_recordings(folder: Path, record: Record, out: Path, console: Console) -> None:
+    """Draws what the probes of a run have recorded, beside its picture, and prints a table of it."""
+    names = record.get("probes")
+    names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    found, lost = probe_files.read_all(RunFolder(folder).probes, names)
+    for sentence in lost:
+        console.print(Text(sentence, style="red"))
+    if not found:
+        return
+    console.print(inspect_probes.table(found))
+    shown, path = found[: inspect_probes.MOST_PANELS], inspect_probes.picture_beside(out)
+    with _figure(inspect_probes.size_of(shown), path) as figure:
+        inspect_probes.draw_panels(figure, shown, _plot, CYCLE)
+    console.print(Text(str(path)))
 
 
 # --- the record -------------------------------------------------------------------------------------
@@ -172,6 +192,15 @@ def gaps(record: Record) -> str:
 
 def draw(record: Record, curves: Curves, out: Path) -> None:
     """Six panels over simulated time."""
+    with _figure(SIZE, out) as figure:
+        layout: Any = figure.get_layout_engine()
+        layout.set(rect=(0.005, 0.005, 0.99, _heading(figure, record)), h_pad=0.12, w_pad=0.12)
+        _panels(figure.subplots(3, 2, sharex=True), record, curves)
+
+
+@contextlib.contextmanager
+def _figure(size: tuple[float, float], out: Path) -> Iterator[Any]:
+    """A figure of that size [inches] to draw into, which then becomes a PNG file."""
     try:
         import matplotlib as mpl
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # without pyplot: no window, no global state
@@ -181,11 +210,9 @@ def draw(record: Record, curves: Curves, out: Path) -> None:
                           "pip install matplotlib") from error  # fmt: skip
     with mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # letters that the font does not have become boxes
-        figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
+        figure = Figure(figsize=size, dpi=DPI, layout="constrained")
         FigureCanvasAgg(figure)
-        layout: Any = figure.get_layout_engine()
-        layout.set(rect=(0.005, 0.005, 0.99, _heading(figure, record)), h_pad=0.12, w_pad=0.12)
-        _panels(figure.subplots(3, 2, sharex=True), record, curves)
+        yield figure
         with atomic_write(out) as file:
             figure.savefig(file, format="png")
 

@@ -18,6 +18,7 @@ from pliant.errors import PliantError, SimulationError
 from pliant.io.usd_types import missing_usd
 from pliant.render import Look, available
 from pliant.render.render_scene import RenderScene
+from pliant.run import probe_files
 from pliant.run.draw_process import Painter, picture_file
 from pliant.run.export import export_usd
 from pliant.run.folder import DONE, KEPT, RunFolder, cloud_names
@@ -118,7 +119,9 @@ class Run:
         points, particles = counts(self.sim), self.sim.world.particles.counts()
         others = {name: n for name, n in points.items() if name not in particles}
         walls = [wall.name for wall in self.sim.world.walls.walls]
+        probes = [probe.name for probe in plan.scene.settings.probes]
         self.record |= {"particles": particles, "others": others, "walls": walls, "formats": list(self.formats),
+                        "probes": probes,
                         "status": "running", "notes": list(self.sim.notes),
                         "particle_radius": plan.scene.settings.particle_radius,
                         "tolerance": getattr(plan.scene.settings.pressure, "max_density_error", None)}  # fmt: skip
@@ -377,9 +380,10 @@ class Run:
         self._keep_record()
         start = time.perf_counter()
         save = checkpoint.capture(self.sim, {"rng_state": rng_state()})
-        frame, step = self.last, self.sim.step_count
+        frame, step, write = self.last, self.sim.step_count, probe_files.writing(self.sim, self.folder.probes)
         self._last_checkpoint = time.perf_counter()
         self._spend("checkpoints", self._last_checkpoint - start)
+        self.writer(write)
         self.writer(lambda: self.folder.add_checkpoint(frame, step, save))
 
     # --- ending ---
@@ -427,6 +431,7 @@ class Run:
                         "seconds_per_stage": self.seconds}  # fmt: skip
         with contextlib.suppress(PliantError):  # a full disk has been reported already
             self.folder.write_record(self.record)
+            probe_files.writing(self.sim, self.folder.probes)()  # also what came after the last checkpoint
         if self.timed_steps and not self.tell.as_json:
             console.print(stage_table(self.seconds, self.timed_steps))
         for sentence in self._results(wall):
@@ -452,5 +457,7 @@ class Run:
             if what in self.made:
                 yield f"  {what.split()[0] + ':':<9} {self.made[what]}"
         yield f"  numbers:  {folder.record_file}"
+        if self.record["probes"]:
+            yield f"  probes:   {folder.probes}"
         if status in ("interrupted", "failed") or missing:
             yield f"  go on:    pliant run --resume --out {shlex.quote(str(folder.path))}"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
 
 LASTING = ("particle_radius", "smoothing", "periodic", "inside_out", "grains",  # they say where particles are,
-           "sources", "shape", "body", "name", "moves_with")  # or who is who  # fmt: skip
+           "sources", "probes", "shape", "body", "name", "moves_with")  # or who is who  # fmt: skip
 
 
 def apply(sim: "Simulation", body: Body | Source | str | None, values: dict[str, Any]) -> None:

@@ -17,11 +17,12 @@ from pliant.geometry import METHODS, Empty, Shape, estimate_count
 from pliant.materials import Air, Material
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.render.colors import COLOR_MAPS
-from pliant.scene import sources
+from pliant.scene import probes, sources
 from pliant.solvers.births.options import Drain
 from pliant.solvers.elasticity import ElasticityOptions, Split
 from pliant.solvers.pressure.base import PressureOptions
 from pliant.solvers.pressure.dfsph import DFSPH
+from pliant.solvers.probes.options import Probe
 
 if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
@@ -59,6 +60,7 @@ class Settings(Options):
     periodic: tuple = param((None, None, None), "period along each axis, None where there is none; the domain then "
                             "starts at 0", "m", kind="any")  # fmt: skip
     sources: tuple = param((), "by which particles come and go: `scene.emit` and `scene.drain` make them", kind="any")
+    probes: tuple = param((), "what is measured and recorded: `scene.probe` makes them", kind="any")
     frictions: tuple = param((), "Coulomb coefficients of pairs of bodies, (name, name, coefficient): `scene.friction` "
                              "makes them", "1", kind="any")  # fmt: skip
 
@@ -302,6 +304,34 @@ class Scene:
         `.rate`, `.count`."""
         return sources.add_drain(self, shape, name, moves_with)
 
+    def probe(self, quantity: str, at: Any = None, on: Any = None, through: Any = None, of: Any = None,
+              every: float | None = None, window: float | None = None, name: str | None = None,
+              **unknown: Any) -> Probe:  # fmt: skip
+        """Measures and records a quantity while the scene runs; nothing that happens depends on it.
+
+        At points, `at=(x, y, z)` or a list of these [m]: "pressure" [Pa], "velocity" [m/s] and "density" [kg/m^3],
+        each a mean over the particles within the support, weighted by V_j W (Shepard 1968; walls do not count), and
+        "elevation" [m], how high the surface of the fluid stands over the point, against gravity: that of the highest
+        layer of three particles or more, or of the lowest if all are thinner. Spray (less dense than half the rest
+        density) does not count. Where nothing is near, no particle within about a spacing, pressure is 0 Pa, that of
+        the air, and all else NaN. On a patch of a wall, `on=pl.Disc(...)` or
+        `pl.Rectangle(...)`: the mean "pressure" [Pa], which is the normal force over the area, and the "force" (3,) [N]
+        on it, friction included; it moves with the wall. Through a section, a Disc or Rectangle with a normal: "flow",
+        volume [m^3/s] and mass [kg/s] per time, positive along the normal, and their totals [m^3], [kg].
+
+        `of` is the body that is measured, at points and sections; all fluids and sand if not given. `every` [s] is the
+        time between samples (every step if not given): each is taken after the first step that ends at a multiple of it
+        or later, at that time, and no step is cut short for it. `window` [s] makes each the mean over so much time
+        before it, with every step weighing as much as it is long. Returns a `Probe`: `sim[probe].times`, `.values` and
+        `.value`, the last. Runs write `probes/<name>.csv` and `.npz`.
+        """
+        known = [p for p in inspect.signature(Scene.probe).parameters if p not in ("self", "unknown")]
+        for key in unknown:
+            self.note_problem("probe has no " + unknown_name("parameter", key, known)[8:])
+        of = of.name if isinstance(of, Body) else of
+        values = {"at": at, "on": on, "through": through, "of": of, "every": every, "window": window}
+        return probes.add(self, quantity, self.free_name(name, "probe"), values)
+
     def friction(self, a: Any, b: Any, mu: float) -> None:
         """Coulomb's coefficient `mu` [1], 0 to 100, between two bodies or a body and a wall, in place of what their
         materials say; of a body with itself, if both are one."""
@@ -314,16 +344,17 @@ class Scene:
         self.settings = self.settings.replaced(frictions=(*others, (*names, float(mu))))
 
     def free_name(self, name: Any, kind: str) -> str:
-        """A name for a new body, emitter or drain: the one that is wanted, with what is wrong with it noted, or one of
-        its kind that nobody has."""
-        taken = {body.name for body in self.bodies} | {source.name for source in self.settings.sources}
+        """A name for a new body, emitter, drain or probe: the one that is wanted, with what is wrong with it noted, or
+        one of its kind that nobody has."""
+        taken = {one.name for one in (*self.bodies, *self.settings.sources, *self.settings.probes)}
         if name is None:
             return next(f"{kind}{k}" for k in range(1, len(taken) + 2) if f"{kind}{k}" not in taken)
         if not isinstance(name, str) or not FILE_NAME.fullmatch(name) or len(name.encode()) > LONGEST_NAME:
             self.note_problem("a name may hold up to 100 letters, digits, spaces and _ . + - (files bear it), got "
                               f"{name!r}")  # fmt: skip
         elif name in taken:
-            self.note_problem(f"two bodies are called {name!r}; names must differ")
+            two = "two probes, or a probe and a body," if kind == "probe" else "two bodies"
+            self.note_problem(f"{two} are called {name!r}; names must differ")
         elif name.casefold() in {other.casefold() for other in taken}:
             self.note_problem(f"{name!r} differs from another name in capitals only; to some file systems they are "
                               "one")  # fmt: skip
@@ -361,8 +392,9 @@ class Scene:
         known = [body.name for body in self.bodies]
         for name in dict.fromkeys(n for pair in self.settings.frictions for n in pair[:2] if n not in known):
             found.append(f"friction: {unknown_name('body', name, known)}")
+        found += probes.problems(self)
         if not found:
-            found += sources.problems(self)
+            found += sources.problems(self) + probes.patch_problems(self)
         if not found:
             materials = [body.material for body in self.bodies]
             found += [f"Scene: {sentence}" for sentence in self.settings.pressure.cannot(materials)]

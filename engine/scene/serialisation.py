@@ -42,13 +42,13 @@ def rebuild(tree: dict[str, Any], arrays: Arrays) -> Scene:
     """The scene that was described."""
     load_plugins()  # which may have made some of it
     settings = {name: _live(value, arrays) for name, value in tree["settings"].items()}
-    sources = settings.pop("sources", ())  # once their bodies are there
+    later = {name: settings.pop(name, ()) for name in ("sources", "probes")}  # once their bodies are there
     scene = Scene(**settings)
     for entry in tree["bodies"]:
         values = {name: _live(entry[name], arrays) for name in BODY if name in entry}
         pivot = values.pop("pivot")
         scene.add(**values).pivot = pivot
-    scene.settings = scene.settings.replaced(sources=sources)
+    scene.settings = scene.settings.replaced(**later)
     for name in SHOWN:
         setattr(scene, name, _live(tree["shown"][name], arrays))
     problems = scene.problems()
@@ -62,7 +62,8 @@ def differences(old: dict[str, Any], old_arrays: Arrays, new: dict[str, Any], ne
     names = [[entry["name"] for entry in tree["bodies"]] for tree in (old, new)]
     if names[0] != names[1]:
         return [f"its bodies were {', '.join(names[0])} and are {', '.join(names[1])}"]
-    was = {key: None for key in new["settings"]} | old["settings"]  # older files lack newer keys, whose default is None
+    unset: dict[str, Any] = {key: [] if value == [] else None for key, value in new["settings"].items()}
+    was = unset | old["settings"]  # older files lack newer keys, whose default is nothing
     found = _unlike("", was, new["settings"], old_arrays, new_arrays)
     for name, was, now in zip(names[0], old["bodies"], new["bodies"], strict=True):
         compared = [key for key in BODY if key not in ("colors", "shown")]

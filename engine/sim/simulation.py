@@ -26,13 +26,15 @@ from pliant.scene.scene import Body, Scene
 from pliant.sim import building, checkpoint
 from pliant.sim.checkpoint import Checkpoint
 from pliant.sim.stats import Stats
-from pliant.sim.views import BodyView, SourceView, StoreView, WallView
+from pliant.sim.views import BodyView, ProbeView, SourceView, StoreView, WallView
 from pliant.solvers.births.options import Source
 from pliant.solvers.births.sources import Sources
 from pliant.solvers.elasticity.base import Elasticity
 from pliant.solvers.interaction.grab import take
 from pliant.solvers.interaction.grip import Grip
 from pliant.solvers.pressure.base import PressureSolver
+from pliant.solvers.probes.options import Probe
+from pliant.solvers.probes.probes import Probes
 from pliant.solvers.stage import SolveResult, Stage, wanted_stages
 from pliant.solvers.step import Step
 
@@ -238,8 +240,8 @@ class Simulation:
         self.world.time, self.step_count, self.dt = state["time"], state["step"], state["dt"]
         self._free_dt, self._given_speed = state["free_dt"], state["given_speed"]
 
-    def __getitem__(self, body: Body | Source | str) -> Any:
-        name = body.name if isinstance(body, (Body, Source)) else str(body)
+    def __getitem__(self, body: Body | Source | Probe | str) -> Any:
+        name = body.name if isinstance(body, (Body, Source, Probe)) else str(body)
         number = self.world.body_number(name)
         if number is not None:
             return BodyView(self, number)
@@ -248,8 +250,11 @@ class Simulation:
                 return WallView(wall, self.scene.body(name))
         for store in self.world.stores.values():
             if name in store.names:
+                if isinstance(store, Probes):
+                    return ProbeView(store.recorders[name])
                 return SourceView(store, name) if isinstance(store, Sources) else StoreView(store, name)
-        known = [*(b.name for b in self.scene.bodies), *(s.name for s in self.scene.settings.sources)]
+        settings = self.scene.settings
+        known = [one.name for one in (*self.scene.bodies, *settings.sources, *settings.probes)]
         raise PliantError(unknown_name("body", str(name), dict.fromkeys(known)))
 
     def save(self, path: str | Path) -> None:

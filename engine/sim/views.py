@@ -15,6 +15,7 @@ from pliant.solvers.births.sources import Sources
 from pliant.solvers.elasticity.base import Elasticity
 from pliant.solvers.elasticity.rest import distances
 from pliant.solvers.granular.grains import Grains
+from pliant.solvers.probes.recorder import Recorder
 
 if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
@@ -332,6 +333,46 @@ class SourceView:
     def waiting(self) -> bool:
         """Whether something is in the way of an emitter; a drain never waits."""
         return self._nozzle is not None and self._nozzle.waiting
+
+
+class ProbeView:
+    """`sim[probe]`: what it has recorded."""
+
+    def __init__(self, recorder: Recorder):
+        self._recorder, self._shape = recorder, recorder.probe.shape
+
+    def __len__(self) -> int:
+        return self._recorder.samples.count
+
+    @property
+    def times(self) -> np.ndarray:
+        """Times of the samples (n,) [s]."""
+        return self._recorder.samples.rows[:, 0].copy()
+
+    @property
+    def values(self) -> np.ndarray:
+        """The samples: (n,) for a scalar at a point or on a patch, (n, points) at a list of points, with (..., 3) for
+        vectors, (n, 2) for a flow: volume [m^3/s] and mass [kg/s] per time."""
+        rows = self._recorder.samples.rows[:, 1 : 1 + self._recorder.measured]
+        return rows.reshape(-1, *self._shape).copy()
+
+    @property
+    def value(self) -> Any:
+        """The last sample, a number or an array; NaN before the first."""
+        return self.values[-1] if len(self) else np.full(self._shape, np.nan)[()]
+
+    @property
+    def total(self) -> np.ndarray:
+        """Volume [m^3] and mass [kg] that have passed a section since the start, (2,)."""
+        if not len(self._recorder.total):
+            raise PliantError(f"{self._recorder.probe.name} measures {self._recorder.probe.quantity}; only a flow has "
+                              "a total")  # fmt: skip
+        return self._recorder.total.copy()
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Names and units of the columns of its files, after the time."""
+        return list(self._recorder.columns)
 
 
 class WallView:

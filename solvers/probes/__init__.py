@@ -1,0 +1,1 @@
+"""Probes: gauges in the flow and on walls, and what they record."""
