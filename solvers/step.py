@@ -44,7 +44,7 @@ def _rub(n: ti.i32, dt: ti.f32, rubs: Reals, material: Ints, p: Reals, inverse_d
             sliding = v[i] - moving[i]
             sliding -= sliding.dot(normal) * normal
             speed = sliding.norm()
-            impulse = dt * inverse_density[i] * p[i] * push * friction[i]
+            impulse = dt * inverse_density[i] * ti.max(p[i], 0.0) * push * friction[i]
             dv = -ti.min(impulse / ti.max(speed, 1e-12), 1.0) * sliding
             v[i] += dv
             slide[i] += dv / dt

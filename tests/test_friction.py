@@ -115,8 +115,7 @@ def sweeps(sim, count=1, step=0.3, dt=DT):
     p, solver, twin = sim.world.particles, sim.pressure, Twin(sim)
     for name in ("q", "stress", "wall_traction"):
         getattr(p, name).fill(0.0)
-    system.predict(p.n, *sim.world.neighbors.pairs, p.wall_gradient, p.wall_flux, p.wall_density, p.density, p.D,
-                   solver.least, p.v, dt, 1.0, p.q, p.residual, solver.partial, solver.sums)  # fmt: skip
+    solver.predict(dt, 1.0, 1.0)
     solver.friction.predict(dt)
     q, s, r = np.zeros(p.n), np.zeros((p.n, 3, 3)), np.zeros((p.n, 3))
     residual, v = p.numpy("residual").astype(float), twin.v

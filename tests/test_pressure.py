@@ -45,7 +45,7 @@ def push(sim, q):
     p, solver = sim.world.particles, sim.pressure
     p.q.fill(0.0)
     p.set("residual", q * p.numpy("D"))
-    system.iterate(p.n, *sim.world.neighbors.pairs, p.wall_gradient, p.V, D**3, p.inverse_density, p.D, 0.0, 1.0, 1.0,
+    system.iterate(p.n, *solver.operator(), p.inside, p.V, D**3, p.inverse_density, p.D, 0.0, 1.0, 1.0,
                    p.q, p.change, p.a, p.shift, p.response, p.residual, solver.partial, solver.sums)  # fmt: skip
     return p.numpy("a").astype(float), p.numpy("response").astype(float)
 
@@ -66,8 +66,7 @@ def excess(sim):
     p, solver = sim.world.particles, sim.pressure
     v = p.numpy("v")
     p.set("v", displacement(sim) / DT)
-    system.predict(p.n, *sim.world.neighbors.pairs, p.wall_gradient, p.wall_flux, p.wall_density, p.density, p.D,
-                   solver.least, p.v, DT, 1.0, p.q, p.residual, solver.partial, solver.sums)  # fmt: skip
+    solver.predict(DT, 1.0, 1.0, velocities=False)
     p.set("v", v)
     return p.numpy("residual").astype(float)
 
@@ -76,9 +75,7 @@ def density_solve(sim, dt=DT):
     """The second solve on its own, at the velocities as they are: no pressure has acted before."""
     p, solver = sim.world.particles, sim.pressure
     p.q.fill(0.0)
-    system.predict(p.n, *sim.world.neighbors.pairs, p.wall_gradient, p.wall_flux, p.wall_density, p.density, p.D,
-                   solver.least, p.v, dt, solver.feedback, p.q, p.residual, solver.partial, solver.sums)  # fmt: skip
-    return solver.remove_compression()
+    return solver.remove_compression(dt)
 
 
 def divergence_solve(sim, dt=DT):

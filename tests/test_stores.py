@@ -495,7 +495,7 @@ def test_the_operator_stays_symmetric_under_a_coupling():
     def column(q, coupled):
         p.set("q", 0.0 * q)
         p.set("residual", p.numpy("D") * q)
-        operator = (p.n, *sim.world.neighbors.pairs, p.wall_gradient)
+        operator = (p.n, *solver.operator(), p.inside)
         system.push(*operator, p.inverse_density, p.D, 0.0, 1.0, p.residual, p.q, p.change, p.a)
         if coupled:
             Sled(sim.world, 1).constrain(p.a)

@@ -57,6 +57,7 @@ from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.world import BodyGroup, World
 from pliant.solvers.pressure import system
+from pliant.solvers.pressure.system import times
 
 FIELDS = (
     Field("stress", "symmetric", "Pa", "friction: shear stress s", carried=True),
@@ -87,13 +88,6 @@ Scratch: TypeAlias = ti.types.argpack(
     density=Reals, wall_density=Reals, b=Vectors, wall_friction=Reals, wall_velocity=Vectors, wall_distance=Reals,
     wall_normal=Vectors, least=ti.f32, volume=ti.f32, own=ti.f32, contact=ti.f32,
 )  # fmt: skip
-
-
-@ti.func
-def times(s: vec6, g: vec3):
-    """A symmetric matrix times a vector."""
-    return vec3(s[0] * g[0] + (s[5] * g[1] + s[4] * g[2]), s[1] * g[1] + (s[5] * g[0] + s[3] * g[2]),
-                s[2] * g[2] + (s[4] * g[0] + s[3] * g[1]))  # fmt: skip
 
 
 @ti.func
@@ -375,7 +369,7 @@ class Friction:
         lopsidedness adds. Walls have no part in it."""
         p = self.world.particles
         p.part.fill(0.0)
-        system.prepare(p.n, *self.world.neighbors.pairs, p.part, p.V, inverse_density, 1.0 / 3.0, p.E)
+        system.prepare(p.n, *self.world.neighbors.pairs, p.part, False, p.L, p.V, inverse_density, 1.0 / 3.0, p.E)
 
     def warm_start(self, dt: float, dv: ti.Ndarray) -> None:
         """Adds what the stresses of the last step do to velocities."""

@@ -15,6 +15,8 @@ from pliant.core.world import World
 from pliant.solvers.pressure.projection import Projection, ProjectionOptions
 from pliant.solvers.stage import SolveResult
 
+FEEDBACK = 0.1  # share of a density error that velocities inside liquids undo in a step
+
 
 class IISPH(ProjectionOptions):
     """Pressure solver after Ihmsen et al. 2014."""
@@ -31,4 +33,4 @@ class IISPHSolver(Projection):
 
     def remove_compression(self, dt: float) -> SolveResult:
         """Velocities by which no particle is above rest density at the end of the step."""
-        return self.solve_velocities(dt, 1.0, self.options.max_density_error)
+        return self.solve_velocities(dt, 1.0, FEEDBACK, self.options.max_density_error)

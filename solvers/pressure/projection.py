@@ -12,6 +12,10 @@ sweeps at equal error. Pressures of the last step, carried by the particles, are
 An iteration ends when the mean compression is below the tolerance and the two-sided error, which also counts matter
 that pressure pushes apart, is below twice of it: otherwise pressure left over from the guess would add energy. Where
 there is sand, the mean strain that friction still has to remove must be below the tolerance as well.
+
+Velocities of liquids are solved for to more than that. What their own bending adds to the divergence in a step,
+dt^2 |tr((grad v)^2)|, is small of second order, and just what pressure is there to undo, beside weight: an error of
+SHARE of it, or of REST_SHARE of what gravity would add, is one of a few percent of the pressure.
 """
 
 from typing import Any, ClassVar
@@ -19,13 +23,14 @@ from typing import Any, ClassVar
 import numpy as np
 import taichi as ti
 
+from pliant.core.backend import upload
 from pliant.core.fields import Field
 from pliant.core.options import param, positive
 from pliant.core.reduce import BLOCKS
 from pliant.core.world import Coupling, World
 from pliant.solvers.granular import friction
 from pliant.solvers.granular.friction import Friction
-from pliant.solvers.pressure import system
+from pliant.solvers.pressure import correction, system
 from pliant.solvers.pressure.base import PressureOptions, PressureSolver
 from pliant.solvers.stage import SolveResult
 
@@ -34,6 +39,9 @@ TWO_SIDED = 2.0  # tolerance of the two-sided error, in tolerances of compressio
 LONGEST_STEP = 20.0
 LONGEST_BOUND_STEP = 1e4  # few particles that touch move a stiff body as a whole: D takes it for far lighter
 SHORTEST_STEP = 0.1
+SHARE = 0.05  # of what the flow adds to its divergence in a step that may be left
+REST_SHARE = 0.01  # and of what gravity would add
+NOISE = 1e-6  # what single precision leaves
 LONELY = 1e-2  # particles with a diagonal below this share of a full neighborhood's have nothing to push against
 
 
@@ -52,6 +60,7 @@ class ProjectionOptions(PressureOptions):
     def fields(materials: Any) -> tuple[Field, ...]:
         return (
             *system.FIELDS,
+            *correction.FIELDS,
             *(friction.FIELDS if any(m.has_yield_stress for m in materials) else ()),
             Field("p", "real", "Pa", "pressure", carried=True),
             Field("shift", "vector", "m", "displacement that removes compression, beside dt v"),
@@ -69,6 +78,10 @@ class Projection(PressureSolver):
         self.friction = Friction(world) if "stress" in world.particles.schema else None
         self.solves_friction = self.friction is not None
         self.couplings: list[Coupling] = []  # that have a say in this step
+        # Sand has sweeps of its own, in which matter that surrounds a particle may part: it dilates as it flows.
+        liquid = np.array([float(m.liquid and self.friction is None) for m in world.materials])
+        self.corrected, self._liquid = bool(liquid.any()), upload(liquid, ti.f32)
+        self.tense, self._tense = False, np.zeros(1, np.int32)  # whether anything was under tension in this step
 
     def _full_diagonal(self) -> float:
         """D of an interior particle of the rest lattice: sum_j V W'^2 / rho0, for the lightest material."""
@@ -84,18 +97,27 @@ class Projection(PressureSolver):
     def prepare(self) -> None:
         p = self.world.particles
         apparent = p.effective_inverse_density if "effective_inverse_density" in p.schema else p.inverse_density
-        system.prepare(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.V, apparent, 1.0, p.D)
+        correction.find_corrections(p.n, *self.world.neighbors.pairs, p.wall_gradient, self.world.spacing, p.material,
+                                    self._liquid, p.wall_distance, p.wall_normal, p.L, p.inside,
+                                    p.lopsided)  # fmt: skip
+        system.prepare(p.n, *self.operator(), p.V, apparent, 1.0, p.D)
         if self.friction:
             self.friction.prepare(apparent)
         self.couplings = [coupling for coupling in self.world.couplings if coupling.prepare()]
 
+    def operator(self, velocities: bool = True) -> tuple:
+        """What kernels take after n for K as velocities see it, or displacements: pairs, walls and corrections."""
+        p = self.world.particles
+        return (*self.world.neighbors.pairs, p.wall_gradient, self.corrected and velocities, p.L)
+
     def warm_start(self, dt: float) -> None:
-        p, pairs = self.world.particles, self.world.neighbors.pairs
+        p = self.world.particles
         acting = [coupling for coupling in self.couplings if not coupling.after_warm_start]
         dv = p.a if acting else p.v
         if acting:
             dv.fill(0.0)
-        system.begin(p.n, *pairs, p.wall_gradient, p.inverse_density, dt, p.p, p.q, dv)
+        system.begin(p.n, *self.operator(), p.inverse_density, dt, self.relaxation(dt), p.p, p.steady_pressure,
+                     p.q, dv)  # fmt: skip
         if self.friction:
             self.friction.warm_start(dt, dv)
         if acting:
@@ -115,22 +137,42 @@ class Projection(PressureSolver):
         for coupling in self.couplings:
             coupling.constrain(self.world.particles.a, moving)
 
-    def solve_velocities(self, dt: float, compression: float, tolerance: float) -> SolveResult:
-        """Velocities by which what is at rest density comes no closer, and what is above it parts: at the rate that
-        undoes the share `compression` of it within the step."""
+    def predict(self, dt: float, compression: float, feedback: float, velocities: bool = True) -> None:
+        """Finds the residuals that velocities, or displacements beside them, are to remove (`system.predict`)."""
         p = self.world.particles
-        system.predict(p.n, *self.world.neighbors.pairs, p.wall_gradient, p.wall_flux, p.wall_density, p.density, p.D,
-                       self.least, p.v, dt, compression, p.q, p.residual, self.partial, self.sums)  # fmt: skip
+        system.predict(p.n, *self.operator(velocities), p.inside, p.wall_flux, p.wall_density, p.density, p.D,
+                       self.least, p.v, dt, compression, feedback, p.q, p.response, p.residual, self.partial,
+                       self.sums)  # fmt: skip
+
+    def solve_velocities(self, dt: float, compression: float, feedback: float, tolerance: float) -> SolveResult:
+        """Velocities by which what is at rest density comes no closer, and what is above it parts: at the rate that
+        undoes the share `compression` of it within the step. Inside liquids it neither gathers nor parts, but for the
+        share `feedback` of what density there is too much or too little."""
+        p = self.world.particles
+        self.predict(dt, compression, feedback)
+        if self.corrected:
+            tolerance = min(tolerance, self.precision(dt))
         if self.friction:
             self.friction.predict(dt)
         sweeps = FrictionSweeps(self, dt, self.friction) if self.friction else PressureSweeps(self, p.v, dt)
         result = self.iterate(sweeps, tolerance, self.options.min_iterations)
-        system.finish(p.n, dt, p.q, p.p)
+        system.finish(p.n, dt, p.q, p.p, self._tense)
+        self.tense = bool(self._tense[0])
         if self.friction:
             self.friction.finish(dt)
         for coupling in self.couplings:
             coupling.finish(dt)
         return result
+
+    def relaxation(self, dt: float) -> float:
+        """The share by which steady pressures follow the pressures in a step (`correction`)."""
+        rate = float(np.sqrt(np.linalg.norm(self.world.gravity) / self.world.spacing))
+        return min(dt * rate / correction.STEADY, 1.0)
+
+    def precision(self, dt: float) -> float:
+        """The divergence of velocities, times dt, that leaves their pressures right within a few percent."""
+        weight = dt * dt * float(np.linalg.norm(self.world.gravity)) / self.world.spacing
+        return max(SHARE * self.sum(system.SOURCE) / self.members, REST_SHARE * weight, NOISE)
 
     def iterate(self, sweeps: "PressureSweeps", tolerance: float, least: int) -> SolveResult:
         """Sweeps until the error is below the tolerance."""
@@ -171,7 +213,7 @@ class PressureSweeps:
 
     def run(self, step: float) -> None:
         solver, p, rate = self.solver, self.solver.world.particles, 1.0 / self.dt
-        operator, volume = (*solver.world.neighbors.pairs, p.wall_gradient), solver.world.spacing**3
+        operator, volume = (*solver.operator(self.slides), p.inside), solver.world.spacing**3
         if not solver.bound:
             system.iterate(p.n, *operator, p.V, volume, p.inverse_density, p.D, solver.least, rate, step, p.q,
                            p.change, p.a, self.moved, p.response, p.residual, solver.partial, solver.sums)  # fmt: skip

@@ -13,13 +13,17 @@ positive semi-definite, and p solves the complementarity problem
 
 fluid is pushed, never pulled. The solver works on q = dt^2 p, for which K does not depend on the step.
 
+Inside a liquid, where fluid surrounds a particle, two things are different (`correction`). Velocities see gradients
+that are exact for linear fields, L_i G_ij in place of G_ij; the adjoint is sum_j (p_i L_i + p_j L_j) G_ij. And matter
+there must neither gather nor part, so that p may have either sign.
+
 K is three operations: `pressure_gradient` (forces of pressures), `constrain` (what those who move together make of the
 accelerations, see `world.Coupling`) and `divergence` (growth of densities). Where nothing couples, one kernel does all.
 """
 
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatrices, Vectors, mat3, vec3, vec6
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
@@ -36,19 +40,38 @@ FIELDS = (
 # a closed volume filled to the brim would have no room for that, and jam.
 REST = 1.0001
 
-COMPRESSION, TWO_SIDED, LENGTH, CURVATURE, LARGEST, MEMBERS, SUMS = range(7)  # what a solve sums up, and their number
+# What a solve sums up, and the number of these sums
+COMPRESSION, TWO_SIDED, LENGTH, CURVATURE, LARGEST, MEMBERS, SOURCE, SUMS = range(8)
+UNBOUNDED = 1e30  # a tension that no pressure reaches
+
+
+@ti.func
+def times(s: vec6, g: vec3):
+    """A symmetric matrix times a vector."""
+    return vec3(s[0] * g[0] + (s[5] * g[1] + s[4] * g[2]), s[1] * g[1] + (s[5] * g[0] + s[3] * g[2]),
+                s[2] * g[2] + (s[4] * g[0] + s[3] * g[1]))  # fmt: skip
+
+
+@ti.func
+def exact(corrected: ti.template(), L: ti.template(), i: ti.i32, G: vec3):
+    """L_i G, or G as it is where gradients are not corrected."""
+    result = G
+    if ti.static(corrected):
+        result = times(L[i], G)
+    return result
 
 
 @ti.kernel
 def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, V: Reals, inverse_density: Reals, share: ti.f32, D: Reals):  # fmt: skip
-    """D_i = w_i |sum_j G_ij + b_i|^2 + share sum_j w_j V_i / V_j |G_ij|^2 with the inverse densities w; share is 1 for
-    pressures."""
+            factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, V: Reals,
+            inverse_density: Reals, share: ti.f32, D: Reals):  # fmt: skip
+    """D_i = w_i |sum_j L_i G_ij + b_i|^2 + share sum_j w_j V_i / V_j |L_i G_ij|^2 with the inverse densities w; share
+    is 1 for pressures."""
     for i in range(n):
         total, others = vec3(0.0), 0.0
         for k in range(count[i]):
             j = neighbor[i, k]
-            G = factor[i, k] * difference(x[i], x[j], wraps, period)
+            G = exact(corrected, L, i, factor[i, k] * difference(x[i], x[j], wraps, period))
             total += G
             others += inverse_density[j] / V[j] * G.dot(G)
         total += b[i]
@@ -57,89 +80,124 @@ def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
 
 @ti.func
 def pressure_gradient(i: ti.i32, q: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-                      count: ti.template(), neighbor: ti.template(), factor: ti.template(),
-                      b: ti.template()):  # fmt: skip
-    """sum_j (q_i + q_j) G_ij + q_i b_i: minus the force of pressures q."""
+                      count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template(),
+                      corrected: ti.template(), L: ti.template()):  # fmt: skip
+    """sum_j (q_i L_i + q_j L_j) G_ij + q_i b_i: minus the force of pressures q."""
     total = vec3(0.0)
     for k in range(count[i]):
         j = neighbor[i, k]
-        total += (q[i] + q[j]) * factor[i, k] * difference(x[i], x[j], wraps, period)
+        G = factor[i, k] * difference(x[i], x[j], wraps, period)
+        if ti.static(corrected):
+            total += times(q[i] * L[i] + q[j] * L[j], G)
+        else:
+            total += (q[i] + q[j]) * G
     return total + q[i] * b[i]
 
 
 @ti.func
+def pushing(p: ti.f32, steady: ti.f32, L: vec6):
+    """The matrix that stands for a pressure in forces: L p, but for what of it is steady (`correction`)."""
+    return (p - steady) * L + steady * vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
+
+
+@ti.func
 def divergence(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-               count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template()):  # fmt: skip
-    """sum_j G_ij . (u_i - u_j) + b_i . u_i: growth of the density ratio by displacements or velocities u."""
+               count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template(),
+               corrected: ti.template(), L: ti.template()):  # fmt: skip
+    """sum_j L_i G_ij . (u_i - u_j) + b_i . u_i: growth of the density ratio by displacements or velocities u."""
     total = 0.0
     for k in range(count[i]):
         j = neighbor[i, k]
-        total += factor[i, k] * difference(x[i], x[j], wraps, period).dot(u[i] - u[j])
+        G = factor[i, k] * difference(x[i], x[j], wraps, period)
+        total += exact(corrected, L, i, G).dot(u[i] - u[j])
     return total + b[i].dot(u[i])
+
+
+@ti.func
+def velocity_gradient(i: ti.i32, v: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
+                      count: ti.template(), neighbor: ti.template(), factor: ti.template(),
+                      L: ti.template()):  # fmt: skip
+    """Minus grad v, as the corrected gradients see it: sum_j L_i G_ij (v_i - v_j)^T."""
+    B = mat3(0.0)
+    for k in range(count[i]):
+        j = neighbor[i, k]
+        B += (factor[i, k] * times(L[i], difference(x[i], x[j], wraps, period))).outer_product(v[i] - v[j])
+    return B
 
 
 @ti.kernel
 def begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-          factor: RealTable, b: Vectors, inverse_density: Reals, dt: ti.f32, p: Reals, q: Reals,
-          dv: Vectors):  # fmt: skip
-    """Starts from the pressures of the last step: adds what they do to velocities."""
+          factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, inverse_density: Reals,
+          dt: ti.f32, relaxation: ti.f32, p: Reals, steady: Reals, q: Reals, dv: Vectors):  # fmt: skip
+    """Starts from the pressures of the last step: adds what they do to velocities. What of them is steady follows
+    them by the share `relaxation`."""
     for i in range(n):
         q[i] = dt * dt * p[i]
+        steady[i] += relaxation * (p[i] - steady[i])
     for i in range(n):
-        dv[i] -= inverse_density[i] / dt * pressure_gradient(i, q, wraps, period, x, count, neighbor, factor, b)
+        total = p[i] * b[i]
+        for k in range(count[i]):
+            j = neighbor[i, k]
+            G = factor[i, k] * difference(x[i], x[j], wraps, period)
+            if ti.static(corrected):
+                total += times(pushing(p[i], steady[i], L[i]) + pushing(p[j], steady[j], L[j]), G)
+            else:
+                total += (p[i] + p[j]) * G
+        dv[i] -= inverse_density[i] * dt * total
 
 
 @ti.kernel
 def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, flux: Reals, wall: Reals, density: Reals, D: Reals, least: ti.f32,
-            v: Vectors, dt: ti.f32, compression: ti.f32, q: Reals, residual: Reals, partial: RealTable,
-            sums: Reals):  # fmt: skip
+            factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, inside: Reals, flux: Reals,
+            wall: Reals, density: Reals, D: Reals, least: ti.f32, v: Vectors, dt: ti.f32, compression: ti.f32,
+            feedback: ti.f32, q: Reals, source: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
     """residual = dt d rho/dt + (rho - 1): the excess at the end of the step. Of an excess that is there already only
-    the share `compression` counts; what is missing counts whole, so that thinned-out particles may come closer."""
+    the share `compression` counts; what is missing counts whole, so that thinned-out particles may come closer. Inside
+    a liquid the share `feedback` of either counts. The source is dt^2 |tr((grad v)^2)|: what velocities do in a step
+    to their own divergence."""
     for i in range(n):
-        rate = divergence(i, v, wraps, period, x, count, neighbor, factor, b) - flux[i]
+        rate = 0.0
+        source[i] = 0.0
+        if ti.static(corrected):
+            B = velocity_gradient(i, v, wraps, period, x, count, neighbor, factor, L)
+            rate = B.trace() + b[i].dot(v[i])
+            source[i] = dt * dt * ti.abs((B @ B).trace())
+        else:
+            rate = divergence(i, v, wraps, period, x, count, neighbor, factor, b, corrected, L)
         excess = density[i] + wall[i] - REST
-        residual[i] = dt * rate + ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
+        error = ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
+        residual[i] = dt * (rate - flux[i]) + ti.select(inside[i] > 0.0, feedback * excess, error)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
-        survey(s, n, D, least, q, residual, partial)
-    ti.loop_config(serialize=True)
-    for k in range(SUMS):
-        total_up(k, partial, sums)
-
-
-@ti.kernel
-def go_on(n: ti.i32, wall: Reals, density: Reals, D: Reals, least: ti.f32, compression: ti.f32, q: Reals,
-          residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
-    """The residual of a second solve, for which all of an excess counts, from that of the first, for which the share
-    `compression` did; it starts without pressure."""
-    for i in range(n):
-        residual[i] += (1.0 - compression) * ti.max(density[i] + wall[i] - REST, 0.0)
-        q[i] = 0.0
-    ti.loop_config(block_dim=1)
-    for s in range(BLOCKS):
-        survey(s, n, D, least, q, residual, partial)
+        survey(s, n, D, least, inside, q, source, residual, partial)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
         total_up(k, partial, sums)
 
 
 @ti.func
-def survey(s: ti.i32, n: ti.i32, D: ti.template(), least: ti.f32, q: ti.template(), residual: ti.template(),
-           partial: ti.template()):  # fmt: skip
+def two_sided(r: ti.f32, q: ti.f32, inside: ti.f32):
+    """The error of a residual: parting is one as well where pressure acts, and inside a liquid."""
+    return ti.select(q > 0.0 or inside > 0.0, ti.abs(r), ti.max(r, 0.0))
+
+
+@ti.func
+def survey(s: ti.i32, n: ti.i32, D: ti.template(), least: ti.f32, inside: ti.template(), q: ti.template(),
+           source: ti.template(), residual: ti.template(), partial: ti.template()):  # fmt: skip
     """Sums of the errors in one block, and how many particles have something to push against: the inside of a solid has
     not, and must not dilute the mean."""
     lo, hi = block(s, n)
-    over, error, worst, members = 0.0, 0.0, 0.0, 0.0
+    over, error, worst, members, sources = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(lo, hi):
         if D[i] > least:
             r = residual[i]
             members += 1.0
+            sources += source[i]
             over += ti.max(r, 0.0)
-            error += ti.select(q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
+            error += two_sided(r, q[i], inside[i])
             worst = ti.max(worst, r)
     partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
-    partial[s, MEMBERS] = members
+    partial[s, MEMBERS], partial[s, SOURCE] = members, sources
 
 
 @ti.func
@@ -151,14 +209,17 @@ def total_up(k: ti.i32, partial: ti.template(), sums: ti.template()):
 
 
 @ti.func
-def projected(old: ti.f32, step: ti.f32, residual: ti.f32, D: ti.f32, least: ti.f32):
-    """A pressure after one step along its residual, never below zero; none where there is nothing to push against."""
-    return ti.select(least < D, ti.max(old + step * residual / ti.max(D, least), 0.0), 0.0)
+def projected(old: ti.f32, step: ti.f32, residual: ti.f32, D: ti.f32, least: ti.f32, inside: ti.f32):
+    """A pressure after one step along its residual, below zero only inside a liquid; none where there is nothing to
+    push against."""
+    lowest = ti.select(inside > 0.0, -UNBOUNDED, 0.0)
+    return ti.select(least < D, ti.max(old + step * residual / ti.max(D, least), lowest), 0.0)
 
 
 @ti.func
-def tally(s: ti.i32, n: ti.i32, V: ti.template(), volume: ti.f32, D: ti.template(), least: ti.f32, q: ti.template(),
-          change: ti.template(), response: ti.template(), residual: ti.template(), partial: ti.template()):  # fmt: skip
+def tally(s: ti.i32, n: ti.i32, V: ti.template(), volume: ti.f32, D: ti.template(), least: ti.f32,
+          inside: ti.template(), q: ti.template(), change: ti.template(), response: ti.template(),
+          residual: ti.template(), partial: ti.template()):  # fmt: skip
     """Takes the response over into the residuals of one block, and sums up compression, the two-sided error, V dq D dq
     and V dq K dq (V in units of `volume`), and the largest compression."""
     lo, hi = block(s, n)
@@ -168,7 +229,7 @@ def tally(s: ti.i32, n: ti.i32, V: ti.template(), volume: ti.f32, D: ti.template
         residual[i] = r
         if D[i] > least:
             over += ti.max(r, 0.0)
-            error += ti.select(q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
+            error += two_sided(r, q[i], inside[i])
             length += V[i] / volume * D[i] * change[i] ** 2
             curvature -= V[i] / volume * change[i] * response[i]
             worst = ti.max(worst, r)
@@ -178,23 +239,25 @@ def tally(s: ti.i32, n: ti.i32, V: ti.template(), volume: ti.f32, D: ti.template
 
 @ti.kernel
 def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, inverse_density: Reals, D: Reals, least: ti.f32,
-            rate: ti.f32, step: ti.f32, q: Reals, change: Reals, a: Vectors, moved: Vectors, response: Reals,
-            residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
-    """One projected step q <- max(0, q + step residual / D), what it does to residuals and to `moved` (velocities at a
+            factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, inside: Reals, V: Reals,
+            volume: ti.f32, inverse_density: Reals, D: Reals, least: ti.f32, rate: ti.f32, step: ti.f32, q: Reals,
+            change: Reals, a: Vectors, moved: Vectors, response: Reals, residual: Reals, partial: RealTable,
+            sums: Reals):  # fmt: skip
+    """One projected step q <- q + step residual / D, what it does to residuals and to `moved` (velocities at a
     rate of 1/dt, or positions at 1), and the sums of `tally`."""
     for i in range(n):
         old = q[i]
-        q[i] = projected(old, step, residual[i], D[i], least)
+        q[i] = projected(old, step, residual[i], D[i], least, inside[i])
         change[i] = q[i] - old
     for i in range(n):
-        a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, b)
+        a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, b,
+                                                       corrected, L)  # fmt: skip
         moved[i] += rate * a[i]
     for i in range(n):
-        response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b)
+        response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b, corrected, L)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
-        tally(s, n, V, volume, D, least, q, change, response, residual, partial)
+        tally(s, n, V, volume, D, least, inside, q, change, response, residual, partial)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
         total_up(k, partial, sums)
@@ -205,18 +268,20 @@ def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
 
 @ti.kernel
 def push(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-         factor: RealTable, b: Vectors, inverse_density: Reals, D: Reals, least: ti.f32, step: ti.f32, residual: Reals,
-         q: Reals, change: Reals, a: Vectors):  # fmt: skip
+         factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, inside: Reals,
+         inverse_density: Reals, D: Reals, least: ti.f32, step: ti.f32, residual: Reals, q: Reals, change: Reals,
+         a: Vectors):  # fmt: skip
     """The first half of `iterate`, and what it does to free particles. Where D is zero nothing presses: most of a solid
     is passed by."""
     for i in range(n):
         old = q[i]
-        q[i] = projected(old, step, residual[i], D[i], least)
+        q[i] = projected(old, step, residual[i], D[i], least, inside[i])
         change[i] = q[i] - old
     for i in range(n):
         a[i] = vec3(0.0)
         if D[i] > 0.0:
-            a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, b)
+            a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, b,
+                                                           corrected, L)  # fmt: skip
 
 
 @ti.kernel
@@ -227,24 +292,28 @@ def add(n: ti.i32, rate: ti.f32, a: Vectors, moved: Vectors):
 
 @ti.kernel
 def follow(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-           factor: RealTable, b: Vectors, V: Reals, volume: ti.f32, D: Reals, least: ti.f32, rate: ti.f32, q: Reals,
-           change: Reals, a: Vectors, moved: Vectors, response: Reals, residual: Reals, partial: RealTable,
-           sums: Reals):  # fmt: skip
+           factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, inside: Reals, V: Reals,
+           volume: ti.f32, D: Reals, least: ti.f32, rate: ti.f32, q: Reals, change: Reals, a: Vectors, moved: Vectors,
+           response: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
     """The second half: what accelerations, as they are then, do to `moved` and to residuals, and the sums."""
     for i in range(n):
         moved[i] += rate * a[i]
         response[i] = 0.0
         if D[i] > 0.0:
-            response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b)
+            response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b, corrected, L)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
-        tally(s, n, V, volume, D, least, q, change, response, residual, partial)
+        tally(s, n, V, volume, D, least, inside, q, change, response, residual, partial)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
         total_up(k, partial, sums)
 
 
 @ti.kernel
-def finish(n: ti.i32, dt: ti.f32, q: Reals, p: Reals):
+def finish(n: ti.i32, dt: ti.f32, q: Reals, p: Reals, tense: Ints):
+    """Pressures as such again, and whether there is tension anywhere."""
+    tense[0] = 0
     for i in range(n):
         p[i] = q[i] / (dt * dt)
+        if q[i] < 0.0:
+            tense[0] = 1
