@@ -10,7 +10,7 @@ from pliant.core.reduce import BLOCKS, block
 from pliant.core.world import World
 from pliant.solvers.elasticity.momentum import SPIN, Momenta
 from pliant.solvers.elasticity.rubbing import Rubbing, Scratch, of_others, received, turning
-from pliant.solvers.pressure.system import pushing, times
+from pliant.solvers.pressure.system import times
 
 FIELDS = (
     Field("contact_force", "vector", "N", "on a particle of an elastic body by all that touches it", carried=True),
@@ -57,7 +57,7 @@ def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: 
 
 @ti.kernel
 def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, material: Ints, slot: Ints, V: Reals, rubbed: ti.template(), p: Reals, steady: Reals,
+            factor: RealTable, material: Ints, slot: Ints, V: Reals, rubbed: ti.template(), p: Reals,
             L: SymmetricMatrices, body: Ints, wall_number: Ints, wall_rub: Vectors, body_rub: Vectors, c: Scratch,
             force: Vectors, pusher: Ints):  # fmt: skip
     """What contacts do to each elastic particle, and who pushes it most: a body, or -2 less the number of a wall."""
@@ -69,8 +69,7 @@ def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
                 who = -2 - wall_number[i]
             for k in range(ti.select(c.D[i] > 0.0, count[i], 0)):
                 j = neighbor[i, k]
-                both = pushing(p[i], steady[i], L[i]) + pushing(p[j], steady[j], L[j])
-                push = factor[i, k] * times(both, difference(x[i], x[j], wraps, period))
+                push = factor[i, k] * times(p[i] * L[i] + p[j] * L[j], difference(x[i], x[j], wraps, period))
                 total += push
                 if push.norm() > most:
                     most, who = push.norm(), body[j]
@@ -111,5 +110,5 @@ class Balance:
     def find_forces(self, rubbed: bool, momenta: Momenta) -> None:
         """Finds `particles.contact_force`, with friction or without, while particles are where they were."""
         p = self.world.particles
-        _forces(p.n, *self.rubbing.pairs[:-1], rubbed, p.p, p.steady_pressure, p.L, p.body, p.wall_number,
+        _forces(p.n, *self.rubbing.pairs[:-1], rubbed, p.p, p.L, p.body, p.wall_number,
                 p.wall_rub, p.body_rub, self.rubbing.scratch(momenta), p.contact_force, p.pusher)  # fmt: skip

@@ -19,9 +19,9 @@ cost to the flow.
 What is at rest wants the plain gradients: they derive from the density ratio, so that rest is a minimum of energy, and
 what presses on a body is what it displaces. By corrected gradients alone the first layer at a wall, of which M knows
 only a mirror image, would slip past, displacements would lift it again, and still water would boil at 0.2 m/s; and a
-ball under water would have 9 % too little buoyancy. So at walls gradients stay as they are, and pressures that last act
-by the plain ones everywhere: the force is that of steady_i + (p_i - steady_i) L_i, the steady pressure following p
-within STEADY times the time sqrt(d / g) in which a particle falls by half its diameter. Without gravity nothing rests.
+ball under water would have 9 % too little buoyancy. So at walls gradients stay as they are, and elsewhere they are
+corrected as far as the pressure is the flow's and not the weight's: by the share d |grad v|^2 / g, at most 1, the ratio
+of what both do to velocities over a spacing. Without gravity nothing rests.
 
 A particle is inside where the measure
 
@@ -42,31 +42,36 @@ from pliant.core.neighbors import difference
 FIELDS = (
     Field("L", "symmetric", "1", "correction of the gradients that velocities see"),
     Field("inside", "real", "1", "1 where fluid surrounds it, 0 elsewhere"),
-    Field("steady_pressure", "real", "Pa", "what of the pressure lasts", carried=True),
     Field("lopsided", "vector", "1/m", "towards where there are more particles: sum_j G_ij + b_i / 2"),
 )
 SURFACE, INSIDE = 0.4, 0.55  # of the measure above: the correction goes over from none to all between these
-STEADY = 0.3  # in sqrt(d / g): time in which the steady pressure follows
+TINY = 1e-30
 SPREADING = 2.0  # how fast particles part under tension, in the rate at which it draws them together
 MOST_SPREADING = 0.1  # in a step
 
 
 @ti.kernel
 def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-                     factor: RealTable, b: Vectors, spacing: ti.f32, material: Ints, liquid: Reals, distance: Reals,
-                     normal: Vectors, L: SymmetricMatrices, inside: Reals, lopsided: Vectors):  # fmt: skip
-    """L, and who is inside. A wall adds |b| phi n n^T to M: its velocity is known at the distance phi."""
+                     factor: RealTable, b: Vectors, spacing: ti.f32, weight: ti.f32, v: Vectors, material: Ints,
+                     liquid: Reals, distance: Reals, normal: Vectors, L: SymmetricMatrices, inside: Reals,
+                     lopsided: Vectors):  # fmt: skip
+    """L, and who is inside. A wall adds |b| phi n n^T to M: its velocity is known at the distance phi. `weight` is
+    g / d [1/s^2]."""
     for i in range(n):
         L[i], inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, 0.5 * b[i]
         if liquid[material[i]] > 0.0:
+            B = mat3(0.0)
             M = b[i].norm() * distance[i] * normal[i].outer_product(normal[i])
             for k in range(count[i]):
-                dx = difference(x[i], x[neighbor[i, k]], wraps, period)
+                j = neighbor[i, k]
+                dx = difference(x[i], x[j], wraps, period)
+                B += factor[i, k] * dx.outer_product(v[i] - v[j])
                 M -= factor[i, k] * dx.outer_product(dx)
                 lopsided[i] += factor[i, k] * dx
             measure = M.trace() / 3.0 - spacing * lopsided[i].norm()
             share = ti.min(ti.max((measure - SURFACE) / (INSIDE - SURFACE), 0.0), 1.0)
             inside[i] = ti.select(share == 1.0, 1.0, 0.0)
+            share *= ti.min(B.norm_sqr() / ti.max(weight, TINY), 1.0)
             if share > 0.0 and b[i].norm() == 0.0:
                 N = (share * M + (1.0 - share) * mat3([[1, 0, 0], [0, 1, 0], [0, 0, 1]])).inverse()
                 L[i] = vec6(N[0, 0], N[1, 1], N[2, 2], N[1, 2], N[0, 2], N[0, 1])

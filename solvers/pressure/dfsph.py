@@ -50,7 +50,7 @@ class DFSPHSolver(Projection):
     def remove_divergence(self, dt: float) -> SolveResult:
         """Velocities: what is at rest density comes no closer, what is above it parts."""
         tolerance = min(self.options.max_divergence_error, self.feedback * self.options.max_density_error)
-        return self.solve_velocities(dt, self.feedback, 0.0, tolerance)
+        return self.solve_velocities(dt, self.feedback, tolerance)
 
     def remove_compression(self, dt: float) -> SolveResult:
         """Displacements beside dt v that leave no particle above rest density, and none below it inside liquids."""

@@ -1,9 +1,11 @@
 """Implicit incompressible SPH (Ihmsen et al. 2014): one solve each step, for velocities that end it at rest density.
 
-It is the first solve of `dfsph` with all of the compression as its source, where that takes a share and leaves the rest
-to displacements. This saves the second solve, and whatever compression is met is gone a step later. The price is what
-is said there: the density error that a solve may leave comes back as velocity, so that still water simmers. Pressure
-is unilateral (Neder 2024, Eq. 5): it pushes, and matter that is thinner than at rest moves freely.
+It is the first solve of `dfsph` with a density error as its source, where that leaves it to displacements. This saves
+the second solve. The price is what is said there: a density error comes back as velocity. Inside liquids, where errors
+of either sign are undone, only the share FEEDBACK of what is within the tolerance anyway is undone in a step. With all
+of it still water would simmer at 0.1 m/s; so it comes to rest, and such errors die away within ten steps.
+
+Pressure is unilateral at surfaces (Neder 2024, Eq. 5): it pushes, and matter that is thinner than at rest moves freely.
 
 The original starts from half the pressures of the last step and takes Jacobi sweeps of length 0.5. Here it starts from
 all of them, and the sweeps are those of `projection`.
@@ -15,7 +17,7 @@ from pliant.core.world import World
 from pliant.solvers.pressure.projection import Projection, ProjectionOptions
 from pliant.solvers.stage import SolveResult
 
-FEEDBACK = 0.1  # share of a density error that velocities inside liquids undo in a step
+FEEDBACK = 0.1  # share of what density error may be left that velocities inside liquids undo in a step
 
 
 class IISPH(ProjectionOptions):
@@ -33,4 +35,5 @@ class IISPHSolver(Projection):
 
     def remove_compression(self, dt: float) -> SolveResult:
         """Velocities by which no particle is above rest density at the end of the step."""
-        return self.solve_velocities(dt, 1.0, FEEDBACK, self.options.max_density_error)
+        error = self.options.max_density_error
+        return self.solve_velocities(dt, 1.0, error, FEEDBACK, slack=error)

@@ -97,8 +97,9 @@ class Projection(PressureSolver):
     def prepare(self) -> None:
         p = self.world.particles
         apparent = p.effective_inverse_density if "effective_inverse_density" in p.schema else p.inverse_density
-        correction.find_corrections(p.n, *self.world.neighbors.pairs, p.wall_gradient, self.world.spacing, p.material,
-                                    self._liquid, p.wall_distance, p.wall_normal, p.L, p.inside,
+        weight = float(np.linalg.norm(self.world.gravity)) / self.world.spacing
+        correction.find_corrections(p.n, *self.world.neighbors.pairs, p.wall_gradient, self.world.spacing, weight, p.v,
+                                    p.material, self._liquid, p.wall_distance, p.wall_normal, p.L, p.inside,
                                     p.lopsided)  # fmt: skip
         system.prepare(p.n, *self.operator(), p.V, apparent, 1.0, p.D)
         if self.friction:
@@ -116,8 +117,7 @@ class Projection(PressureSolver):
         dv = p.a if acting else p.v
         if acting:
             dv.fill(0.0)
-        system.begin(p.n, *self.operator(), p.inverse_density, dt, self.relaxation(dt), p.p, p.steady_pressure,
-                     p.q, dv)  # fmt: skip
+        system.begin(p.n, *self.operator(), p.inverse_density, dt, p.p, p.q, dv)
         if self.friction:
             self.friction.warm_start(dt, dv)
         if acting:
@@ -137,19 +137,21 @@ class Projection(PressureSolver):
         for coupling in self.couplings:
             coupling.constrain(self.world.particles.a, moving)
 
-    def predict(self, dt: float, compression: float, feedback: float, velocities: bool = True) -> None:
+    def predict(self, dt: float, compression: float, feedback: float, slack: float = system.UNBOUNDED,
+                velocities: bool = True) -> None:  # fmt: skip
         """Finds the residuals that velocities, or displacements beside them, are to remove (`system.predict`)."""
         p = self.world.particles
         system.predict(p.n, *self.operator(velocities), p.inside, p.wall_flux, p.wall_density, p.density, p.D,
-                       self.least, p.v, dt, compression, feedback, p.q, p.response, p.residual, self.partial,
+                       self.least, p.v, dt, compression, feedback, slack, p.q, p.response, p.residual, self.partial,
                        self.sums)  # fmt: skip
 
-    def solve_velocities(self, dt: float, compression: float, feedback: float, tolerance: float) -> SolveResult:
+    def solve_velocities(self, dt: float, compression: float, tolerance: float, feedback: float = 0.0,
+                         slack: float = system.UNBOUNDED) -> SolveResult:  # fmt: skip
         """Velocities by which what is at rest density comes no closer, and what is above it parts: at the rate that
-        undoes the share `compression` of it within the step. Inside liquids it neither gathers nor parts, but for the
-        share `feedback` of what density there is too much or too little."""
+        undoes the share `compression` of it within the step. Inside liquids it neither gathers nor parts, but for what
+        density there is too much or too little: the share `feedback` of it within the `slack`, and all beyond."""
         p = self.world.particles
-        self.predict(dt, compression, feedback)
+        self.predict(dt, compression, feedback, slack)
         if self.corrected:
             tolerance = min(tolerance, self.precision(dt))
         if self.friction:
@@ -163,11 +165,6 @@ class Projection(PressureSolver):
         for coupling in self.couplings:
             coupling.finish(dt)
         return result
-
-    def relaxation(self, dt: float) -> float:
-        """The share by which steady pressures follow the pressures in a step (`correction`)."""
-        rate = float(np.sqrt(np.linalg.norm(self.world.gravity) / self.world.spacing))
-        return min(dt * rate / correction.STEADY, 1.0)
 
     def precision(self, dt: float) -> float:
         """The divergence of velocities, times dt, that leaves their pressures right within a few percent."""

@@ -95,12 +95,6 @@ def pressure_gradient(i: ti.i32, q: ti.template(), wraps: ti.template(), period:
 
 
 @ti.func
-def pushing(p: ti.f32, steady: ti.f32, L: vec6):
-    """The matrix that stands for a pressure in forces: L p, but for what of it is steady (`correction`)."""
-    return (p - steady) * L + steady * vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
-
-
-@ti.func
 def divergence(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
                count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template(),
                corrected: ti.template(), L: ti.template()):  # fmt: skip
@@ -128,33 +122,25 @@ def velocity_gradient(i: ti.i32, v: ti.template(), wraps: ti.template(), period:
 @ti.kernel
 def begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
           factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, inverse_density: Reals,
-          dt: ti.f32, relaxation: ti.f32, p: Reals, steady: Reals, q: Reals, dv: Vectors):  # fmt: skip
-    """Starts from the pressures of the last step: adds what they do to velocities. What of them is steady follows
-    them by the share `relaxation`."""
+          dt: ti.f32, p: Reals, q: Reals, dv: Vectors):  # fmt: skip
+    """Starts from the pressures of the last step: adds what they do to velocities."""
     for i in range(n):
         q[i] = dt * dt * p[i]
-        steady[i] += relaxation * (p[i] - steady[i])
     for i in range(n):
-        total = p[i] * b[i]
-        for k in range(count[i]):
-            j = neighbor[i, k]
-            G = factor[i, k] * difference(x[i], x[j], wraps, period)
-            if ti.static(corrected):
-                total += times(pushing(p[i], steady[i], L[i]) + pushing(p[j], steady[j], L[j]), G)
-            else:
-                total += (p[i] + p[j]) * G
-        dv[i] -= inverse_density[i] * dt * total
+        dv[i] -= inverse_density[i] / dt * pressure_gradient(i, q, wraps, period, x, count, neighbor, factor, b,
+                                                             corrected, L)  # fmt: skip
 
 
 @ti.kernel
 def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
             factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, inside: Reals, flux: Reals,
             wall: Reals, density: Reals, D: Reals, least: ti.f32, v: Vectors, dt: ti.f32, compression: ti.f32,
-            feedback: ti.f32, q: Reals, source: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
+            feedback: ti.f32, slack: ti.f32, q: Reals, source: Reals, residual: Reals, partial: RealTable,
+            sums: Reals):  # fmt: skip
     """residual = dt d rho/dt + (rho - 1): the excess at the end of the step. Of an excess that is there already only
     the share `compression` counts; what is missing counts whole, so that thinned-out particles may come closer. Inside
-    a liquid the share `feedback` of either counts. The source is dt^2 |tr((grad v)^2)|: what velocities do in a step
-    to their own divergence."""
+    a liquid either counts whole, but of what is within the `slack` only the share `feedback`. The source is
+    dt^2 |tr((grad v)^2)|: what velocities do in a step to their own divergence."""
     for i in range(n):
         rate = 0.0
         source[i] = 0.0
@@ -166,7 +152,8 @@ def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
             rate = divergence(i, v, wraps, period, x, count, neighbor, factor, b, corrected, L)
         excess = density[i] + wall[i] - REST
         error = ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
-        residual[i] = dt * (rate - flux[i]) + ti.select(inside[i] > 0.0, feedback * excess, error)
+        within = excess - (1.0 - feedback) * ti.min(ti.max(excess, -slack), slack)
+        residual[i] = dt * (rate - flux[i]) + ti.select(inside[i] > 0.0, within, error)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         survey(s, n, D, least, inside, q, source, residual, partial)
