@@ -400,8 +400,8 @@ def test_the_message_tells_which_body_broke_down_and_where():
     x = sim[oil].x[13]
     solve = sim.pressure.remove_compression
 
-    def breaks_down(*_):
-        outcome = solve()  # after the step has sorted the particles
+    def breaks_down(*dt):
+        outcome = solve(*dt)  # after the step has sorted the particles
         velocities = sim.world.particles.by_id("v")
         velocities[len(velocities) - len(sim[oil]) + 13] = np.nan
         sim.world.particles.set_by_id("v", velocities)
@@ -425,8 +425,8 @@ def test_after_a_breakdown_it_can_go_on():
     x, place = sim[water].x, sim["lid"].position
     advance = sim.pressure.remove_compression
 
-    def breaks_down(*_):
-        outcome = advance()
+    def breaks_down(*dt):
+        outcome = advance(*dt)
         for field in ("v", "p"):
             sim.world.particles.set(field, np.full_like(sim.world.particles.numpy(field), np.nan))
         return outcome

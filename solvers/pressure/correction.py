@@ -28,9 +28,9 @@ A particle is inside where the measure
     (trace M) / 3 - d |sum_j G_ij + b_i / 2|
 
 is above INSIDE: 1.02 on a lattice, about 0.75 in disorder, 0.24 at a plane surface, less in films and spray. (At a wall
-b_i / 2 is what a lattice that went on would add.) Only there may pressure be negative. Under tension the forces of
-pressure draw particles together in pairs, at a rate of about sqrt(-p / rho) / d. `spread` parts them again, by a shift
-towards where there are fewer (Lind et al. 2012).
+b_i / 2 is what a lattice that went on would add.) What touches an elastic body is not. Only inside may pressure be
+negative. Under tension the forces of pressure draw particles together in pairs, at a rate of about sqrt(-p / rho) / d.
+`spread` parts them again, by a shift towards where there are fewer (Lind et al. 2012).
 """
 
 import taichi as ti
@@ -60,7 +60,7 @@ def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vector
     for i in range(n):
         L[i], inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, 0.5 * b[i]
         if liquid[material[i]] > 0.0:
-            B = mat3(0.0)
+            B, among_liquid = mat3(0.0), 1.0
             M = b[i].norm() * distance[i] * normal[i].outer_product(normal[i])
             for k in range(count[i]):
                 j = neighbor[i, k]
@@ -68,8 +68,10 @@ def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vector
                 B += factor[i, k] * dx.outer_product(v[i] - v[j])
                 M -= factor[i, k] * dx.outer_product(dx)
                 lopsided[i] += factor[i, k] * dx
+                if factor[i, k] != 0.0:
+                    among_liquid *= liquid[material[j]]
             measure = M.trace() / 3.0 - spacing * lopsided[i].norm()
-            share = ti.min(ti.max((measure - SURFACE) / (INSIDE - SURFACE), 0.0), 1.0)
+            share = ti.min(ti.max((measure - SURFACE) / (INSIDE - SURFACE), 0.0), among_liquid)
             inside[i] = ti.select(share == 1.0, 1.0, 0.0)
             share *= ti.min(B.norm_sqr() / ti.max(weight, TINY), 1.0)
             if share > 0.0 and b[i].norm() == 0.0:
