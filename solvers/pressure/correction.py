@@ -52,25 +52,26 @@ MOST_SPREADING = 0.1  # in a step
 
 @ti.kernel
 def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-                     factor: RealTable, b: Vectors, spacing: ti.f32, weight: ti.f32, v: Vectors, material: Ints,
-                     liquid: Reals, distance: Reals, normal: Vectors, L: SymmetricMatrices, inside: Reals,
-                     lopsided: Vectors):  # fmt: skip
+                     factor: RealTable, b: Vectors, spacing: ti.f32, weight: ti.f32, v: Vectors, mixed: ti.template(),
+                     material: Ints, liquid: Reals, distance: Reals, normal: Vectors, L: SymmetricMatrices,
+                     inside: Reals, lopsided: Vectors):  # fmt: skip
     """L, and who is inside. A wall adds |b| phi n n^T to M: its velocity is known at the distance phi. `weight` is
-    g / d [1/s^2]."""
+    g / d [1/s^2], and `mixed` says whether there is anything but liquids."""
     for i in range(n):
         L[i], inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, 0.5 * b[i]
         if liquid[material[i]] > 0.0:
-            B, among_liquid = mat3(0.0), 1.0
+            B, among_liquid, total = mat3(0.0), 1.0, 0.5 * b[i]
             M = b[i].norm() * distance[i] * normal[i].outer_product(normal[i])
             for k in range(count[i]):
                 j = neighbor[i, k]
                 dx = difference(x[i], x[j], wraps, period)
                 B += factor[i, k] * dx.outer_product(v[i] - v[j])
                 M -= factor[i, k] * dx.outer_product(dx)
-                lopsided[i] += factor[i, k] * dx
-                if factor[i, k] != 0.0:
-                    among_liquid *= liquid[material[j]]
-            measure = M.trace() / 3.0 - spacing * lopsided[i].norm()
+                total += factor[i, k] * dx
+                if ti.static(mixed):
+                    among_liquid *= ti.select(factor[i, k] == 0.0, 1.0, liquid[material[j]])
+            lopsided[i] = total
+            measure = M.trace() / 3.0 - spacing * total.norm()
             share = ti.min(ti.max((measure - SURFACE) / (INSIDE - SURFACE), 0.0), among_liquid)
             inside[i] = ti.select(share == 1.0, 1.0, 0.0)
             share *= ti.min(B.norm_sqr() / ti.max(weight, TINY), 1.0)

@@ -80,7 +80,7 @@ class Projection(PressureSolver):
         self.couplings: list[Coupling] = []  # that have a say in this step
         # Sand has sweeps of its own, in which matter that surrounds a particle may part: it dilates as it flows.
         liquid = np.array([float(m.liquid and self.friction is None) for m in world.materials])
-        self.corrected, self._liquid = bool(liquid.any()), upload(liquid, ti.f32)
+        self.corrected, self._mixed, self._liquid = bool(liquid.any()), not liquid.all(), upload(liquid, ti.f32)
         self.tense, self._tense = False, np.zeros(1, np.int32)  # whether anything was under tension in this step
 
     def _full_diagonal(self) -> float:
@@ -99,8 +99,8 @@ class Projection(PressureSolver):
         apparent = p.effective_inverse_density if "effective_inverse_density" in p.schema else p.inverse_density
         weight = float(np.linalg.norm(self.world.gravity)) / self.world.spacing
         correction.find_corrections(p.n, *self.world.neighbors.pairs, p.wall_gradient, self.world.spacing, weight, p.v,
-                                    p.material, self._liquid, p.wall_distance, p.wall_normal, p.L, p.inside,
-                                    p.lopsided)  # fmt: skip
+                                    self._mixed, p.material, self._liquid, p.wall_distance, p.wall_normal, p.L,
+                                    p.inside, p.lopsided)  # fmt: skip
         system.prepare(p.n, *self.operator(), p.V, apparent, 1.0, p.D)
         if self.friction:
             self.friction.prepare(apparent)
