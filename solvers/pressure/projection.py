@@ -97,14 +97,18 @@ class Projection(PressureSolver):
     def prepare(self) -> None:
         p = self.world.particles
         apparent = p.effective_inverse_density if "effective_inverse_density" in p.schema else p.inverse_density
-        weight = float(np.linalg.norm(self.world.gravity)) / self.world.spacing
-        correction.find_corrections(p.n, *self.world.neighbors.pairs, p.wall_gradient, self.world.spacing, weight, p.v,
-                                    self._mixed, p.material, self._liquid, p.wall_distance, p.wall_normal, p.L,
-                                    p.inside, p.lopsided)  # fmt: skip
+        correction.find_corrections(p.n, *self.world.neighbors.pairs, p.wall_gradient, self.world.spacing,
+                                    self.weight, p.v, self._mixed, p.material, self._liquid, p.wall_distance,
+                                    p.wall_normal, p.L, p.inside, p.lopsided)  # fmt: skip
         system.prepare(p.n, *self.operator(), p.V, apparent, 1.0, p.D)
         if self.friction:
             self.friction.prepare(apparent)
         self.couplings = [coupling for coupling in self.world.couplings if coupling.prepare()]
+
+    @property
+    def weight(self) -> float:
+        """g / d [1/s^2]: what gravity does to velocities over a spacing."""
+        return float(np.linalg.norm(self.world.gravity)) / self.world.spacing
 
     def operator(self, velocities: bool = True) -> tuple:
         """What kernels take after n for K as velocities see it, or displacements: pairs, walls and corrections."""
@@ -159,7 +163,7 @@ class Projection(PressureSolver):
         sweeps = FrictionSweeps(self, dt, self.friction) if self.friction else PressureSweeps(self, p.v, dt)
         result = self.iterate(sweeps, tolerance, self.options.min_iterations)
         system.finish(p.n, dt, p.q, p.p, self._tense)
-        self.tense = bool(self._tense[0])
+        self.tense = self.corrected and bool(self._tense[0])
         if self.friction:
             self.friction.finish(dt)
         for coupling in self.couplings:
@@ -168,8 +172,7 @@ class Projection(PressureSolver):
 
     def precision(self, dt: float) -> float:
         """The divergence of velocities, times dt, that leaves their pressures right within a few percent."""
-        weight = dt * dt * float(np.linalg.norm(self.world.gravity)) / self.world.spacing
-        return max(SHARE * self.sum(system.SOURCE) / self.members, REST_SHARE * weight, NOISE)
+        return max(SHARE * self.sum(system.SOURCE) / self.members, REST_SHARE * dt * dt * self.weight, NOISE)
 
     def iterate(self, sweeps: "PressureSweeps", tolerance: float, least: int) -> SolveResult:
         """Sweeps until the error is below the tolerance."""
