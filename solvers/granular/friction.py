@@ -369,7 +369,8 @@ class Friction:
         lopsidedness adds. Walls have no part in it."""
         p = self.world.particles
         p.part.fill(0.0)
-        system.prepare(p.n, *self.world.neighbors.pairs, p.part, False, p.L, p.V, inverse_density, 1.0 / 3.0, p.E)
+        pairs = self.world.neighbors.pairs
+        system.prepare(p.n, *pairs, p.part, False, p.bent, p.L, p.V, inverse_density, 1.0 / 3.0, p.E)
 
     def warm_start(self, dt: float, dv: ti.Ndarray) -> None:
         """Adds what the stresses of the last step do to velocities."""

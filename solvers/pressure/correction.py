@@ -20,8 +20,9 @@ What is at rest wants the plain gradients: they derive from the density ratio, s
 what presses on a body is what it displaces. By corrected gradients alone the first layer at a wall, of which M knows
 only a mirror image, would slip past, displacements would lift it again, and still water would boil at 0.2 m/s; and a
 ball under water would have 9 % too little buoyancy. So at walls gradients stay as they are, and elsewhere they are
-corrected as far as the pressure is the flow's and not the weight's: by the share d |grad v|^2 / g, at most 1, the ratio
-of what both do to velocities over a spacing. Without gravity nothing rests.
+corrected as far as the pressure is the flow's and not the weight's: by the share d |grad v|^2 / g, the ratio of what
+both do to velocities over a spacing, from none at LEAST to all at 1. Without gravity nothing rests. Most of a liquid
+under gravity has plain gradients, and `system` passes by the corrections there (`bent`).
 
 A particle is inside where the measure
 
@@ -41,10 +42,12 @@ from pliant.core.neighbors import difference
 
 FIELDS = (
     Field("L", "symmetric", "1", "correction of the gradients that velocities see"),
+    Field("bent", "int", "", "1 where gradients are corrected, or next to it"),
     Field("inside", "real", "1", "1 where fluid surrounds it, 0 elsewhere"),
     Field("lopsided", "vector", "1/m", "towards where there are more particles: sum_j G_ij + b_i / 2"),
 )
 SURFACE, INSIDE = 0.4, 0.55  # of the measure above: the correction goes over from none to all between these
+LEAST = 0.1  # the share of the flow in the pressure up to which gradients are not corrected
 TINY = 1e-30
 SPREADING = 2.0  # how fast particles part under tension, in the rate at which it draws them together
 MOST_SPREADING = 0.1  # in a step
@@ -54,9 +57,11 @@ MOST_SPREADING = 0.1  # in a step
 def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
                      factor: RealTable, b: Vectors, spacing: ti.f32, weight: ti.f32, v: Vectors, mixed: ti.template(),
                      material: Ints, liquid: Reals, distance: Reals, normal: Vectors, L: SymmetricMatrices,
-                     inside: Reals, lopsided: Vectors):  # fmt: skip
+                     bent: Ints, inside: Reals, lopsided: Vectors):  # fmt: skip
     """L, and who is inside. A wall adds |b| phi n n^T to M: its velocity is known at the distance phi. `weight` is
     g / d [1/s^2], and `mixed` says whether there is anything but liquids."""
+    for i in range(n):
+        bent[i] = 0
     for i in range(n):
         L[i], inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, 0.5 * b[i]
         if liquid[material[i]] > 0.0:
@@ -74,10 +79,14 @@ def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vector
             measure = M.trace() / 3.0 - spacing * total.norm()
             share = ti.min(ti.max((measure - SURFACE) / (INSIDE - SURFACE), 0.0), among_liquid)
             inside[i] = ti.select(share == 1.0, 1.0, 0.0)
-            share *= ti.min(B.norm_sqr() / ti.max(weight, TINY), 1.0)
+            of_flow = ti.min(B.norm_sqr() / ti.max(weight, TINY), 1.0)
+            share *= ti.max(of_flow - LEAST, 0.0) / (1.0 - LEAST)
             if share > 0.0 and b[i].norm() == 0.0:
                 N = (share * M + (1.0 - share) * mat3([[1, 0, 0], [0, 1, 0], [0, 0, 1]])).inverse()
                 L[i] = vec6(N[0, 0], N[1, 1], N[2, 2], N[1, 2], N[0, 2], N[0, 1])
+                bent[i] = 1
+                for k in range(count[i]):
+                    bent[neighbor[i, k]] = 1
 
 
 @ti.kernel

@@ -99,7 +99,7 @@ class Projection(PressureSolver):
         apparent = p.effective_inverse_density if "effective_inverse_density" in p.schema else p.inverse_density
         correction.find_corrections(p.n, *self.world.neighbors.pairs, p.wall_gradient, self.world.spacing,
                                     self.weight, p.v, self._mixed, p.material, self._liquid, p.wall_distance,
-                                    p.wall_normal, p.L, p.inside, p.lopsided)  # fmt: skip
+                                    p.wall_normal, p.L, p.bent, p.inside, p.lopsided)  # fmt: skip
         system.prepare(p.n, *self.operator(), p.V, apparent, 1.0, p.D)
         if self.friction:
             self.friction.prepare(apparent)
@@ -113,7 +113,7 @@ class Projection(PressureSolver):
     def operator(self, velocities: bool = True) -> tuple:
         """What kernels take after n for K as velocities see it, or displacements: pairs, walls and corrections."""
         p = self.world.particles
-        return (*self.world.neighbors.pairs, p.wall_gradient, self.corrected and velocities, p.L)
+        return (*self.world.neighbors.pairs, p.wall_gradient, self.corrected and velocities, p.bent, p.L)
 
     def warm_start(self, dt: float) -> None:
         p = self.world.particles

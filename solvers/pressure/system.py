@@ -53,17 +53,17 @@ def times(s: vec6, g: vec3):
 
 
 @ti.func
-def exact(corrected: ti.template(), L: ti.template(), i: ti.i32, G: vec3):
-    """L_i G, or G as it is where gradients are not corrected."""
-    result = G
+def bends(i: ti.i32, corrected: ti.template(), bent: ti.template()):
+    """Whether gradients are corrected around here."""
+    result = 0
     if ti.static(corrected):
-        result = times(L[i], G)
+        result = bent[i]
     return result
 
 
 @ti.kernel
 def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, V: Reals,
+            factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, V: Reals,
             inverse_density: Reals, share: ti.f32, D: Reals):  # fmt: skip
     """D_i = w_i |sum_j L_i G_ij + b_i|^2 + share sum_j w_j V_i / V_j |L_i G_ij|^2 with the inverse densities w; share
     is 1 for pressures."""
@@ -71,7 +71,9 @@ def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
         total, others = vec3(0.0), 0.0
         for k in range(count[i]):
             j = neighbor[i, k]
-            G = exact(corrected, L, i, factor[i, k] * difference(x[i], x[j], wraps, period))
+            G = factor[i, k] * difference(x[i], x[j], wraps, period)
+            if bends(i, corrected, bent):
+                G = times(L[i], G)
             total += G
             others += inverse_density[j] / V[j] * G.dot(G)
         total += b[i]
@@ -81,62 +83,65 @@ def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
 @ti.func
 def pressure_gradient(i: ti.i32, q: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
                       count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template(),
-                      corrected: ti.template(), L: ti.template()):  # fmt: skip
+                      corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
     """sum_j (q_i L_i + q_j L_j) G_ij + q_i b_i: minus the force of pressures q."""
     total = vec3(0.0)
-    for k in range(count[i]):
-        j = neighbor[i, k]
-        G = factor[i, k] * difference(x[i], x[j], wraps, period)
-        if ti.static(corrected):
-            total += times(q[i] * L[i] + q[j] * L[j], G)
-        else:
-            total += (q[i] + q[j]) * G
+    if bends(i, corrected, bent):
+        for k in range(count[i]):
+            j = neighbor[i, k]
+            total += times(q[i] * L[i] + q[j] * L[j], factor[i, k] * difference(x[i], x[j], wraps, period))
+    else:
+        for k in range(count[i]):
+            j = neighbor[i, k]
+            total += (q[i] + q[j]) * factor[i, k] * difference(x[i], x[j], wraps, period)
     return total + q[i] * b[i]
 
 
 @ti.func
 def divergence(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
                count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template(),
-               corrected: ti.template(), L: ti.template()):  # fmt: skip
+               corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
     """sum_j L_i G_ij . (u_i - u_j) + b_i . u_i: growth of the density ratio by displacements or velocities u."""
     total = 0.0
-    for k in range(count[i]):
-        j = neighbor[i, k]
-        G = factor[i, k] * difference(x[i], x[j], wraps, period)
-        total += exact(corrected, L, i, G).dot(u[i] - u[j])
+    if bends(i, corrected, bent):
+        total = gradient_of(i, u, wraps, period, x, count, neighbor, factor, L).trace()
+    else:
+        for k in range(count[i]):
+            j = neighbor[i, k]
+            total += factor[i, k] * difference(x[i], x[j], wraps, period).dot(u[i] - u[j])
     return total + b[i].dot(u[i])
 
 
 @ti.func
-def velocity_gradient(i: ti.i32, v: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-                      count: ti.template(), neighbor: ti.template(), factor: ti.template(),
-                      L: ti.template()):  # fmt: skip
-    """Minus grad v, as the corrected gradients see it: sum_j L_i G_ij (v_i - v_j)^T."""
+def gradient_of(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
+                count: ti.template(), neighbor: ti.template(), factor: ti.template(), L: ti.template()):  # fmt: skip
+    """Minus grad u, as the corrected gradients see it: sum_j L_i G_ij (u_i - u_j)^T."""
     B = mat3(0.0)
     for k in range(count[i]):
         j = neighbor[i, k]
-        B += (factor[i, k] * times(L[i], difference(x[i], x[j], wraps, period))).outer_product(v[i] - v[j])
-    return B
+        B += (factor[i, k] * difference(x[i], x[j], wraps, period)).outer_product(u[i] - u[j])
+    s = L[i]
+    return mat3([[s[0], s[5], s[4]], [s[5], s[1], s[3]], [s[4], s[3], s[2]]]) @ B
 
 
 @ti.kernel
 def begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-          factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, inverse_density: Reals,
-          dt: ti.f32, p: Reals, q: Reals, dv: Vectors):  # fmt: skip
+          factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
+          inverse_density: Reals, dt: ti.f32, p: Reals, q: Reals, dv: Vectors):  # fmt: skip
     """Starts from the pressures of the last step: adds what they do to velocities."""
     for i in range(n):
         q[i] = dt * dt * p[i]
     for i in range(n):
         dv[i] -= inverse_density[i] / dt * pressure_gradient(i, q, wraps, period, x, count, neighbor, factor, b,
-                                                             corrected, L)  # fmt: skip
+                                                             corrected, bent, L)  # fmt: skip
 
 
 @ti.kernel
 def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, inside: Reals, flux: Reals,
-            wall: Reals, density: Reals, D: Reals, least: ti.f32, v: Vectors, dt: ti.f32, compression: ti.f32,
-            feedback: ti.f32, slack: ti.f32, q: Reals, source: Reals, residual: Reals, partial: RealTable,
-            sums: Reals):  # fmt: skip
+            factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
+            flux: Reals, wall: Reals, density: Reals, D: Reals, least: ti.f32, v: Vectors, dt: ti.f32,
+            compression: ti.f32, feedback: ti.f32, slack: ti.f32, q: Reals, source: Reals, residual: Reals,
+            partial: RealTable, sums: Reals):  # fmt: skip
     """residual = dt d rho/dt + (rho - 1): the excess at the end of the step. Of an excess that is there already only
     the share `compression` counts; what is missing counts whole, so that thinned-out particles may come closer. Inside
     a liquid either counts whole, but of what is within the `slack` only the share `feedback`. The source is
@@ -145,11 +150,11 @@ def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
         rate = 0.0
         source[i] = 0.0
         if ti.static(corrected):
-            B = velocity_gradient(i, v, wraps, period, x, count, neighbor, factor, L)
+            B = gradient_of(i, v, wraps, period, x, count, neighbor, factor, L)
             rate = B.trace() + b[i].dot(v[i])
             source[i] = dt * dt * ti.abs((B @ B).trace())
         else:
-            rate = divergence(i, v, wraps, period, x, count, neighbor, factor, b, corrected, L)
+            rate = divergence(i, v, wraps, period, x, count, neighbor, factor, b, corrected, bent, L)
         excess = density[i] + wall[i] - REST
         error = ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
         within = excess - (1.0 - feedback) * ti.min(ti.max(excess, -slack), slack)
@@ -226,9 +231,9 @@ def tally(s: ti.i32, n: ti.i32, V: ti.template(), volume: ti.f32, D: ti.template
 
 @ti.kernel
 def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, inside: Reals, V: Reals,
-            volume: ti.f32, inverse_density: Reals, D: Reals, least: ti.f32, rate: ti.f32, step: ti.f32, q: Reals,
-            change: Reals, a: Vectors, moved: Vectors, response: Reals, residual: Reals, partial: RealTable,
+            factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
+            V: Reals, volume: ti.f32, inverse_density: Reals, D: Reals, least: ti.f32, rate: ti.f32, step: ti.f32,
+            q: Reals, change: Reals, a: Vectors, moved: Vectors, response: Reals, residual: Reals, partial: RealTable,
             sums: Reals):  # fmt: skip
     """One projected step q <- q + step residual / D, what it does to residuals and to `moved` (velocities at a
     rate of 1/dt, or positions at 1), and the sums of `tally`."""
@@ -238,10 +243,10 @@ def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
         change[i] = q[i] - old
     for i in range(n):
         a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, b,
-                                                       corrected, L)  # fmt: skip
+                                                       corrected, bent, L)  # fmt: skip
         moved[i] += rate * a[i]
     for i in range(n):
-        response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b, corrected, L)
+        response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b, corrected, bent, L)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         tally(s, n, V, volume, D, least, inside, q, change, response, residual, partial)
@@ -255,7 +260,7 @@ def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
 
 @ti.kernel
 def push(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-         factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, inside: Reals,
+         factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
          inverse_density: Reals, D: Reals, least: ti.f32, step: ti.f32, residual: Reals, q: Reals, change: Reals,
          a: Vectors):  # fmt: skip
     """The first half of `iterate`, and what it does to free particles. Where D is zero nothing presses: most of a solid
@@ -268,7 +273,7 @@ def push(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: In
         a[i] = vec3(0.0)
         if D[i] > 0.0:
             a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, b,
-                                                           corrected, L)  # fmt: skip
+                                                           corrected, bent, L)  # fmt: skip
 
 
 @ti.kernel
@@ -279,15 +284,15 @@ def add(n: ti.i32, rate: ti.f32, a: Vectors, moved: Vectors):
 
 @ti.kernel
 def follow(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-           factor: RealTable, b: Vectors, corrected: ti.template(), L: SymmetricMatrices, inside: Reals, V: Reals,
-           volume: ti.f32, D: Reals, least: ti.f32, rate: ti.f32, q: Reals, change: Reals, a: Vectors, moved: Vectors,
-           response: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
+           factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
+           V: Reals, volume: ti.f32, D: Reals, least: ti.f32, rate: ti.f32, q: Reals, change: Reals, a: Vectors,
+           moved: Vectors, response: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
     """The second half: what accelerations, as they are then, do to `moved` and to residuals, and the sums."""
     for i in range(n):
         moved[i] += rate * a[i]
         response[i] = 0.0
         if D[i] > 0.0:
-            response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b, corrected, L)
+            response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b, corrected, bent, L)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         tally(s, n, V, volume, D, least, inside, q, change, response, residual, partial)
