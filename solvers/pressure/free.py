@@ -10,7 +10,8 @@ So each group of particles that touches neither walls nor what is prescribed is 
 
 with the centre c and the moments of inertia J = sum m (r.r - r r^T) of the group. Both are rigid, so that neither
 densities nor strains change, and momentum stays as it is. (Giving it back pair by pair is viscosity: displacements of a
-full box have a large uniform pressure.)
+full box have a large uniform pressure.) In a scene that is periodic along one axis groups turn about that axis alone,
+and are told apart by their places across it. Where more is periodic, nothing turns.
 """
 
 import itertools
@@ -54,7 +55,8 @@ def _pass_on(n: ti.i32, count: Ints, neighbor: IntTable, held: Ints, changed: In
 def keep_angular_momentum(world: World) -> None:
     """Takes out of `particles.shift`, and gives to `particles.v`, what leaves free groups their centre and spin."""
     p, near = world.particles, world.neighbors
-    if near.wraps:  # across a period there is no centre to turn about
+    periodic = near.periods > 0
+    if periodic.sum() > 1:
         return
     changed = np.ones(1, np.int32)
     _hold(p.n, p.wall_density, p.inverse_density, p.held)
@@ -64,7 +66,8 @@ def keep_angular_momentum(world: World) -> None:
     x, v, s, m = (p.numpy(name)[rows].astype(float) for name in ("x", "v", "shift", "m"))
     if not s.any() or not (np.isfinite(v).all() and np.isfinite(s).all()):
         return  # nothing free is displaced, or the step has broken down and will be taken back
-    s, dv = rigid_answer(groups(x, world.h), m, x, v, s)
+    turns = np.array([periodic.sum() == periodic[k] for k in range(3)], float)
+    s, dv = rigid_answer(groups(x * ~periodic, world.h), m, x, v, s, turns)
     p.write("shift", rows, s)
     p.write("v", rows, v + dv)
 
@@ -83,9 +86,10 @@ def groups(x: np.ndarray, h: float) -> np.ndarray:
     return connected_components(graph, directed=False)[1][member]
 
 
-def rigid_answer(group: np.ndarray, m: np.ndarray, x: np.ndarray, v: np.ndarray, s: np.ndarray
+def rigid_answer(group: np.ndarray, m: np.ndarray, x: np.ndarray, v: np.ndarray, s: np.ndarray, turns: np.ndarray
                  ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Displacements s' and changes of velocities by the formulas above, for particles (n,) of so many groups."""
+    """Displacements s' and changes of velocities by the formulas above, for particles (n,) of some groups. `turns` (3,)
+    is 1 for axes about which they may turn, 0 for others."""
 
     def total(values: np.ndarray) -> np.ndarray:
         """Sums over each group, in the order of the particles."""
@@ -97,6 +101,6 @@ def rigid_answer(group: np.ndarray, m: np.ndarray, x: np.ndarray, v: np.ndarray,
     s = s - (total(s) / mass)[group]
     r = x + s - (total(x) / mass)[group]
     square = np.einsum("nk,nk->n", r, r)
-    J = total(square[:, None, None] * np.eye(3) - r[:, :, None] * r[:, None, :])
+    J = total(square[:, None, None] * np.eye(3) - r[:, :, None] * r[:, None, :]) * np.outer(turns, turns)
     w = -np.einsum("gij,gj->gi", np.linalg.pinv(J, rcond=TINY, hermitian=True), total(np.cross(s, v)))
     return s, np.cross(w[group], r)
