@@ -49,12 +49,13 @@ def bodies(mesh: str | None) -> dict[str, tuple[pl.Shape, pl.Elastic, str]]:
     }  # fmt: skip
 
 
-def build(radius: float = 0.0125, mesh: str | None = None) -> pl.Scene:
+def build(radius: float = 0.0125, mesh: str | None = None, dt: float = 2e-3) -> pl.Scene:
     """Duck, ring and cube are lighter than water, star, ball and pill heavier.
 
-    radius: particle radius [m]; mesh: a file with a toy that floats in place of the duck, made 0.32 m long.
+    radius: particle radius [m]; mesh: a file with a toy that floats in place of the duck, made 0.32 m long; dt: step of
+    elastic bodies [s].
     """
-    scene = pl.Scene(particle_radius=radius, elasticity=pl.Split(dt_elastic=2e-3))
+    scene = pl.Scene(particle_radius=radius, elasticity=pl.Split(dt_elastic=dt))
     width, height, length = TANK
     scene.add(pl.Box(size=TANK, center=(0, height / 2, 0)), pl.Boundary(inside_out=True), name="tank")
     scene.add(pl.Box(size=(width, DEPTH, length), center=(0, DEPTH / 2, 0)), pl.Fluid(), name="water")

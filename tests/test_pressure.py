@@ -8,7 +8,7 @@ import pytest
 import pliant as pl
 from pliant.boundary.volume_map import mirrored
 from pliant.core.smoothing import smoothing
-from pliant.solvers.pressure import system
+from pliant.solvers.pressure import free, system
 
 D = 0.1
 DT = 2e-3
@@ -167,6 +167,69 @@ def test_pressure_keeps_momentum_where_there_are_no_walls(solve):
     change = m * (displacement(sim) - before)
     assert np.abs(change).sum() > 0
     assert np.abs(change.sum(axis=0)).max() < 1e-5 * np.abs(change).sum()
+
+
+@pytest.mark.parametrize("walls", ["none", "plane"])
+def test_displacements_keep_the_angular_momentum_of_what_is_free(walls):
+    """Of each of two blobs by itself; and of the upper one where the other one lies on a floor."""
+    sim = blob(walls, side=6, squeeze=0.93)
+    p = sim.world.particles
+    x = p.numpy("x")
+    upper = x[:, 1] > np.median(x[:, 1])
+    x[upper, 1] += 4 * D
+    p.set("x", x)
+    sim.find_neighbors()
+    sim.pressure.prepare()
+
+    def momenta():
+        """Centre times mass, momentum and angular momentum of both."""
+        x, v, m = (p.numpy(name).astype(float) for name in ("x", "v", "m"))
+        moved, m = x + p.numpy("shift"), m[:, None]
+        high = x[:, 1] > np.mean([x[:, 1].min(), x[:, 1].max()])
+        return [(m * values)[rows].sum(axis=0) for rows in (high, ~high) for values in (moved, v, np.cross(moved, v))]
+
+    p.shift.fill(0.0)
+    before = momenta()
+    assert density_solve(sim).iterations > 0
+    scale = np.abs(p.numpy("m")[:, None] * np.cross(p.numpy("shift"), p.numpy("v"))).sum()
+    apart = [np.abs(a - b).max() / scale for a, b in zip(momenta(), before, strict=True)]
+    assert max(apart[:3]) < 1e-4
+    assert (max(apart[3:]) < 1e-4) == (walls == "none")
+
+
+def test_groups_are_those_who_are_near_each_other():
+    rng = np.random.default_rng(5)
+    centers = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 1], [50, -20, 3]])
+    member = rng.integers(len(centers), size=400)
+    found = free.groups(centers[member] + rng.uniform(-0.2, 0.2, (400, 3)), 0.15)
+    assert len(set(zip(member, found, strict=True))) == len(set(found)) == len(centers)
+    chain = np.arange(30)[:, None] * np.array([0.1, -0.1, 0.0])
+    assert len(set(free.groups(chain, 0.15))) == 1, "a chain holds together"
+
+
+def test_what_has_no_moment_of_inertia_is_not_turned():
+    """A single particle, and two about their line."""
+    x = np.array([[5.0, 0, 0], [0, 0, 0], [1, 0, 0]])
+    v, s = np.array([[0.0, 1, 0], [0, 1, 2], [0, -1, 1]]), np.array([[0.0, 0, 0], [-0.01, 0, 0], [0.01, 0, 0]])
+    m = np.array([1.0, 2.0, 2.0])
+    moved, dv = free.rigid_answer(np.array([0, 1, 1]), m, x, v, s, np.ones(3))
+    np.testing.assert_allclose(moved, s, atol=1e-15)
+    np.testing.assert_allclose(dv[0], 0.0)
+    L = [(m[:, None] * np.cross(x + a, v + b)).sum(axis=0) for a, b in ((0 * s, 0 * v), (s, dv))]
+    np.testing.assert_allclose(L[1], L[0], atol=1e-12)
+
+
+def test_across_a_period_groups_turn_about_its_axis_alone():
+    rng = np.random.default_rng(6)
+    group, m, (x, v, s) = np.arange(30) % 3, rng.uniform(1, 2, 30), rng.normal(0, 1, (3, 30, 3))
+    moved, dv = free.rigid_answer(group, m, x, v, s, np.array([0.0, 0.0, 1.0]))
+    assert not dv[:, 2].any()
+    for k in range(3):
+        rows = group == k
+        change = m[rows, None] * (np.cross(x + moved, v + dv) - np.cross(x, v))[rows]
+        np.testing.assert_allclose(m[rows] @ moved[rows], 0, atol=1e-12)
+        np.testing.assert_allclose(m[rows] @ dv[rows], 0, atol=1e-12)
+        np.testing.assert_allclose(change.sum(axis=0)[2], 0, atol=1e-12)
 
 
 def test_divergence_solve_leaves_no_approach():

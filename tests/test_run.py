@@ -230,7 +230,7 @@ def start_and_kill(words, cwd, folder, frame, delay):
         read_cloud(path)
 
 
-@pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_and_resumed(tmp_path, uninterrupted, times):
     (tmp_path / "my.py").write_text(SCENE)
     rng, folder = random.Random(20), tmp_path / "out" / "my"

@@ -15,7 +15,7 @@ LOW = {  # options of build(), and seconds after which check() holds
     "cantilever_alpha": ({"radius": 0.0167}, 0.6),
     "dam_break": ({"radius": 0.04}, 1.2),
     "double_dam_break": ({"radius": 0.04}, 1.0),
-    "falling_bodies_in_water": ({"radius": 0.038}, 1.1),
+    "falling_bodies_in_water": ({"radius": 0.038, "dt": 4e-3}, 1.1),
     "faucet": ({"radius": 0.006}, 1.2),
     "fountain": ({"radius": 0.016}, 0.6),
     "honey": ({"radius": 0.006}, 0.5),

@@ -220,8 +220,9 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
           calm: ti.f32, settling: ti.f32, load: Reals, own_mass: Reals, inverse_density: Reals, solid_density: Reals,
           v: Vectors, v_elastic: Vectors, vibration: Reals, u: Vectors, piece: RealTable, motion: RealTable,
           decay: RealTable):  # fmt: skip
-    """u: what velocities have beside the motion of bodies as a whole; it decays. While it grows, a body is on its way
-    to equilibrium, and settling would only delay that: a mode slower than the rate of decay would creep."""
+    """u: what velocities have beside the motion of bodies as a whole; it decays. While it grows, a body that
+    lies is on its way to equilibrium, and settling would only delay that: a mode slower than the rate of decay would
+    creep. What grows in a body that slides is chatter, which friction feeds."""
     for e in range(u.shape[0]):
         u[e] = v_elastic[place[e]]
     ti.loop_config(block_dim=ROUNDS)
@@ -247,7 +248,8 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
         touching = ti.select(added_up(b, 2, piece) > 0.0, 1.0, 0.0)
         more = settling * ti.max(load[b], touching) * ti.max(1.0 - speed / ti.max(calm, 1e-30), 0.0)
         first = extent[b, 0]
-        more *= ti.select(speed > vibration[place[first]], ON_THE_WAY, 1.0)
+        lies = triple(motion, b, PUSH).norm() < calm
+        more *= ti.select(lies and speed > vibration[place[first]], ON_THE_WAY, 1.0)
         decay[b, 0], decay[b, 1] = more, speed * ti.exp(-2.0 * (rate[first] + more) * dt)
     ti.loop_config(block_dim=ROUNDS)
     for round in range(bodies * PIECES * ROUNDS):

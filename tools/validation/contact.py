@@ -96,19 +96,19 @@ def hertz(quick: bool) -> list[Result]:
 @case
 def collision(quick: bool) -> list[Result]:
     """Two balls of 4 cm (4 particles a radius) meet off-centre at 2 m/s, smooth and rough, of equal and of different
-    stiffness and density: momentum and angular momentum change by less than 1e-6 and 1e-5 of m v and m v R, and no
-    energy comes from nowhere."""
-    pairs = [(1e6, 1e6, 1000.0, None), (1e5, 1e7, 3000.0, 0.5)]
+    stiffness and density, and one of them of water: momentum and angular momentum change by less than 1e-6 and 1e-5 of
+    m v and m v R, and no energy comes from nowhere."""
+    pairs: list[tuple[float, float | None, float, float | None]] = [(1e6, 1e6, 1000.0, None), (1e5, 1e7, 3000.0, 0.5)]
     if not quick:
-        pairs += [(1e6, 1e6, 1000.0, 0.5), (1e9, 1e9, 1000.0, None), (1e4, 1e9, 300.0, 1.0)]
+        pairs += [(1e6, 1e6, 1000.0, 0.5), (1e9, 1e9, 1000.0, None), (1e4, 1e9, 300.0, 1.0), (1e6, None, 1000.0, None)]
     results = []
     for soft, stiff, density, mu in pairs:
         d, speed = RADIUS / 4, 2.0
         scene = pl.Scene(particle_radius=d / 2, gravity=(0, 0, 0))
         scene.add(pl.Sphere(radius=RADIUS, center=(-RADIUS, 0, 0)), pl.Elastic(young=soft, friction=mu),
                   name="a", velocity=(speed, 0, 0))  # fmt: skip
-        scene.add(pl.Sphere(radius=RADIUS, center=(RADIUS, 0.5 * RADIUS, 0)),
-                  pl.Elastic(young=stiff, density=density, friction=mu), name="b")  # fmt: skip
+        other = pl.Fluid(density=density) if stiff is None else pl.Elastic(young=stiff, density=density, friction=mu)
+        scene.add(pl.Sphere(radius=RADIUS, center=(RADIUS, 0.5 * RADIUS, 0)), other, name="b")
         sim = scene.build()
         first, push = sim.stats, float(sim["a"].mass.sum()) * speed
         lost, turned, most = 0.0, 0.0, 0.0
@@ -118,7 +118,7 @@ def collision(quick: bool) -> list[Result]:
             lost = max(lost, float(np.abs(now.momentum - first.momentum).max()) / push)
             turned = max(turned, float(np.abs(now.angular_momentum - first.angular_momentum).max()) / (push * RADIUS))
             most = max(most, energy(sim) / (first.kinetic_energy + first.elastic_energy))
-        label = f"{soft:g} on {stiff:g} Pa, {density:g} kg/m^3, mu {mu or 0:g}"
+        label = f"{soft:g} Pa on {'water' if stiff is None else f'{stiff:g} Pa'}, {density:g} kg/m^3, mu {mu or 0:g}"
         results += [Result(f"{label}: momentum", lost, 0.0, lost, 1e-6),
                     Result(f"{label}: angular momentum", turned, 0.0, turned, 1e-5),
                     Result(f"{label}: largest energy", most, 1.0, max(most - 1.0, 0.0), 1e-3)]  # fmt: skip
