@@ -198,8 +198,10 @@ def decay(sim, body, wave, along, n=12, nu=0.05):
 @pytest.mark.parametrize("jitter", [0.0, 0.25])
 def test_implicit_shear_decays_at_the_true_rate_in_all_directions(jitter):
     sim, body = endless_block(jitter)
-    for wave, along in (((0, 1, 0), (1, 0, 0)), ((1, 1, 0), (1, -1, 0)), ((1, 1, 0), (0, 0, 1)), ((0, 1, 1), (0, 1, -1))):
-        assert decay(sim, body, wave, along) == pytest.approx(1.0, abs=0.055)
+    # 12 and 8.5 spacings long
+    waves = (((0, 1, 0), (1, 0, 0)), ((1, 1, 0), (1, -1, 0)), ((1, 1, 0), (0, 0, 1)), ((0, 1, 1), (0, 1, -1)))
+    for wave, along in waves:
+        assert decay(sim, body, wave, along) == pytest.approx(1.0, abs=0.05 if jitter == 0 else 0.075)
 
 
 def test_implicit_operator_against_a_slow_twin():
