@@ -46,7 +46,8 @@ run = functools.cache(lambda name: CASES[name](True))
 # Half a minute each and more: they run on demand.
 SLOW = ("cantilever_frequency", "oscillating_plate", "turek_csm1", "turek_csm3", "floating_block", "hydrostatic_plate",
         "elastic_gate", "column_collapse", "repose", "resting_pile", "hopper", "poiseuille", "wall_forces", "hertz",
-        "resting", "incline", "rolling", "capstan", "on_sand")  # fmt: skip
+        "resting", "incline", "rolling", "capstan", "on_sand", "cavity", "huppert",
+        "lamb_oseen")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES])

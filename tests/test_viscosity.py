@@ -192,7 +192,8 @@ def decay(sim, body, wave, along, n=12, nu=0.05):
     sim.find_neighbors()
     for _ in range(10):
         viscous(sim).run(0.01 / (nu * k @ k))
-    return -np.log((sim[body].v * shape).sum() / (shape**2).sum()) / 0.1
+    left = (sim[body].v * shape).sum() / (shape**2).sum()
+    return (left**-0.1 - 1) / 0.01  # backward Euler: left = (1 + 0.01 rate)^-10
 
 
 @pytest.mark.parametrize("jitter", [0.0, 0.25])
@@ -201,7 +202,7 @@ def test_implicit_shear_decays_at_the_true_rate_in_all_directions(jitter):
     # 12 and 8.5 spacings long
     waves = (((0, 1, 0), (1, 0, 0)), ((1, 1, 0), (1, -1, 0)), ((1, 1, 0), (0, 0, 1)), ((0, 1, 1), (0, 1, -1)))
     for wave, along in waves:
-        assert decay(sim, body, wave, along) == pytest.approx(1.0, abs=0.05 if jitter == 0 else 0.075)
+        assert decay(sim, body, wave, along) == pytest.approx(1.0, abs=0.05 if jitter == 0 else 0.07)
 
 
 def test_implicit_operator_against_a_slow_twin():
