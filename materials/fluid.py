@@ -20,8 +20,8 @@ class Fluid(Material):
         0.05, "numerical viscosity at the scale of particles, in units of d sqrt(|g| d): it calms the jitter of "
         "particles about their places, and fades as d^1.5 when they get smaller", "1", high=10.0)  # fmt: skip
     micropolar: float = nonnegative(
-        0.0, "transfer coefficient nu_t between the flow and the spins of particles, which lets vortices last; a "
-        "thousandth of speed times size is much", "m^2/s", high=1e3, source="Bender et al. 2019")  # fmt: skip
+        0.0, "transfer coefficient nu_t between the flow and the spins of its particles: spins take energy from the "
+        "flow at first, and keep it turning later", "m^2/s", high=1e3, source="Bender et al. 2019")  # fmt: skip
     microinertia: float = positive(
         2.0, "inertia of these spins, Theta = <r^2> of what turns, in units of d^2", "1", high=1e4,
         source="Bender et al. 2019 have 2, in units of their own")  # fmt: skip

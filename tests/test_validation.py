@@ -33,6 +33,12 @@ LOOSER = {
     ("hydrostatic", "tank, shaken: bottom pressure, extrapolated"): 0.06,
     ("hydrostatic", "tank, shaken: volume (twice the mean height)"): 0.015,
     ("hydrostatic", "tank, shaken: spacing of layers 1-2 over 2-3"): 0.12,
+    # 24 particles across: errors of u 3.8 %, -17 and -13 %; with 32 across 2.0 %, -8 and -3 %
+    ("cavity", "Re 100: u, root mean square error over the lid's speed"): 0.05,
+    ("cavity", "Re 100: least u"): 0.2,
+    ("cavity", "Re 100: least v"): 0.15,
+    # the layer is three particles high by then
+    ("huppert", "length after 4 s"): 0.08,
 }
 
 # Targets that the engine misses at any resolution. When one is met, the test says so: then take it off this list.

@@ -23,6 +23,11 @@ m x cross v + m Theta omega is kept as well, to round-off. And m (v^2 + Theta om
 does not in a flow whose spins have caught up with it. What a vortex then has in addition is inertia, Theta / 4 (curl
 v)^2 against v^2, which keeps it turning while viscosity, numerical or not, slows it down: a wave of wave number k
 decays 1 + Theta k^2 / 4 times as slowly. Spins begin at rest, and take their energy from the flow.
+
+Measured: eddies of 4 spacings (16 in a periodic square of 1 m, 1 m/s, nu = 1e-3 m^2/s) lose kinetic energy at 1.5/s
+without spins, at 1.2/s with nu_t = 0.02 and Theta = 2 d^2, at 0.6/s with 0.05 and 8 d^2; but in the first 0.2 s, while
+spins come up, they lose 63 and 89 % of it in place of 53 %. It is no source of turbulence: a dam break over an obstacle
+(d = 6 cm, nu_t = 0.02) has 0.76 times the enstrophy at 2 s.
 """
 
 from collections.abc import Sequence

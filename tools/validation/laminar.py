@@ -32,6 +32,8 @@ GHIA_V = {
            -0.39188, -0.33714, -0.27669, -0.21388),
 }  # fmt: skip
 
+ROOM = 0.01  # share of particles left out of the cavity: disorder needs more room than a lattice, and a full box jams
+
 POOL, HONEY = 0.1, 0.01  # side of the column that spreads [m], its kinematic viscosity [m^2/s]
 HUPPERT = 1.411  # x_N = 1.411 (g q^3 / (3 nu))^(1/5) t^(1/5) (Huppert 1982, Eq. 2.22; q is the area of the slab)
 
@@ -96,6 +98,7 @@ def lid_driven(reynolds: int, across: int, seconds: float, solver: str = "auto")
     scene.add(pl.Box(size=(1, 1, DEPTH * d), center=(0.5, 0.5, DEPTH * d / 2)),
               pl.Fluid(viscosity=1.0 / reynolds, viscosity_solver=solver), name="water")  # fmt: skip
     sim = scene.build(quiet=True)
+    sim["water"].remove(np.random.default_rng(0).random(len(sim["water"])) < ROOM)
     sim.run(0.8 * seconds)
     samples: list[list[np.ndarray]] = [[], []]
     while sim.time < seconds:
@@ -118,9 +121,9 @@ def profile(samples: np.ndarray, at: tuple[float, ...], width: float) -> np.ndar
 
 @case
 def cavity(quick: bool) -> list[Result]:
-    """A square cavity of 1 m, full, with no-slip walls, whose lid slides at 1 m/s: profiles through the middle against
-    Ghia, Ghia and Shin 1982. Reynolds number 100, 32 particles across, 12 s, and 1000, 48 across, 40 s (quick: 100
-    alone, 24 across, 8 s). Root mean square errors over the lid's speed, and the extremes of the profiles."""
+    """A square cavity of 1 m with no-slip walls, full but for 1 %, whose lid slides at 1 m/s: profiles through the
+    middle against Ghia, Ghia and Shin 1982. Reynolds number 100, 32 particles across, 12 s, and 1000, 48 across, 40 s
+    (quick: 100 alone, 24 across, 8 s). Root mean square errors over the lid's speed, and the extremes of profiles."""
     results = []
     for reynolds, across, seconds in ((100, 24, 8.0),) if quick else ((100, 32, 12.0), (1000, 48, 40.0)):
         u, v = lid_driven(reynolds, across, seconds)
