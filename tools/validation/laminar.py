@@ -115,8 +115,8 @@ def profile(samples: np.ndarray, at: tuple[float, ...], width: float) -> np.ndar
     """Velocities between the means of samples (places, velocities) in bins of this width."""
     bins = np.floor(samples[0] / width).astype(int)
     count = np.bincount(bins)
-    means = [np.bincount(bins, row)[count > 0] / count[count > 0] for row in samples]
-    return np.interp(at, *means)
+    places, velocities = (np.bincount(bins, row)[count > 0] / count[count > 0] for row in samples)
+    return np.interp(at, places, velocities)
 
 
 @case
