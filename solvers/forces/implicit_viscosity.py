@@ -40,7 +40,7 @@ is added, so that the momentum is right to round-off.
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import taichi as ti
@@ -65,7 +65,7 @@ OF_CHANGE = 0.01  # and over the residual of the old velocities, so that what de
 ROOT = 2.0**0.5
 TRIANGLE = 21  # entries of a symmetric 6 x 6 matrix, row after row of its upper half
 
-mat6 = ti.types.matrix(6, 6, ti.f32)
+mat6: TypeAlias = ti.types.matrix(6, 6, ti.f32)
 
 
 @ti.func
