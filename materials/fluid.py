@@ -19,8 +19,14 @@ class Fluid(Material):
     damping: float = nonnegative(
         0.05, "numerical viscosity at the scale of particles, in units of d sqrt(|g| d): it calms the jitter of "
         "particles about their places, and fades as d^1.5 when they get smaller", "1", high=10.0)  # fmt: skip
+    micropolar: float = nonnegative(
+        0.0, "transfer coefficient nu_t between the flow and the spins of its particles: spins take energy from the "
+        "flow at first, and keep it turning later", "m^2/s", high=1e3, source="Bender et al. 2019")  # fmt: skip
+    microinertia: float = positive(
+        2.0, "inertia of these spins, Theta = <r^2> of what turns, in units of d^2", "1", high=1e4,
+        source="Bender et al. 2019 have 2, in units of their own")  # fmt: skip
     viscosity_solver: str = param(
-        "auto", "explicit (Morris et al. 1997) is cheap and accurate for thin liquids; implicit (Weiler et al. 2018) "
-        "is stable for any viscosity and keeps angular momentum, so that thick liquids coil; auto takes the "
+        "auto", "explicit (Morris et al. 1997) is cheap and accurate for thin liquids; implicit (after Weiler et al. "
+        "2018) is stable for any viscosity and keeps angular momentum, so that thick liquids coil; auto takes the "
         "explicit one where it is stable at the largest step", choices=("auto", "explicit", "implicit"),
     )  # fmt: skip

@@ -33,6 +33,13 @@ LOOSER = {
     ("hydrostatic", "tank, shaken: bottom pressure, extrapolated"): 0.06,
     ("hydrostatic", "tank, shaken: volume (twice the mean height)"): 0.015,
     ("hydrostatic", "tank, shaken: spacing of layers 1-2 over 2-3"): 0.12,
+    # 24 particles across: errors of u 3.8 %, -17 and -13 %; with 32 across 2.0 %, -8 and -3 %
+    ("cavity", "Re 100: u, root mean square error over the lid's speed"): 0.05,
+    ("cavity", "Re 100: least u"): 0.2,
+    ("cavity", "Re 100: least v"): 0.15,
+    # 12 particles high at first, the layer is three high by then
+    ("huppert", "length after 2 s"): 0.08,
+    ("huppert", "length after 4 s"): 0.08,
 }
 
 # Targets that the engine misses at any resolution. When one is met, the test says so: then take it off this list.
@@ -46,7 +53,8 @@ run = functools.cache(lambda name: CASES[name](True))
 # Half a minute each and more: they run on demand.
 SLOW = ("cantilever_frequency", "oscillating_plate", "turek_csm1", "turek_csm3", "floating_block", "hydrostatic_plate",
         "elastic_gate", "column_collapse", "repose", "resting_pile", "hopper", "poiseuille", "wall_forces", "hertz",
-        "resting", "incline", "rolling", "capstan", "on_sand")  # fmt: skip
+        "resting", "incline", "rolling", "capstan", "on_sand", "cavity", "huppert",
+        "lamb_oseen")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES])

@@ -7,6 +7,8 @@ import taichi as ti
 from pliant.core.backend import Reals, Vectors
 from pliant.core.reduce import BLOCKS, block
 
+ROUND_OFF = 1e-4  # of the square of the tolerance: what single precision can be asked for
+
 
 @ti.kernel
 def _dot(n: ti.i32, a: Vectors, b: Vectors, partial: Reals):
@@ -17,6 +19,12 @@ def _dot(n: ti.i32, a: Vectors, b: Vectors, partial: Reals):
         for i in range(lo, hi):
             total += a[i].dot(b[i])
         partial[s] = total
+
+
+@ti.kernel
+def _difference(n: ti.i32, a: Vectors, b: Vectors, out: Vectors):
+    for i in range(n):
+        out[i] = a[i] - b[i]
 
 
 @ti.kernel
@@ -41,11 +49,12 @@ def _turn(n: ti.i32, share: ti.f32, z: Vectors, direction: Vectors):
 class ConjugateGradient:
     """Solves A x = b for a symmetric positive definite A given by `multiply(u, out)`.
 
-    `tolerance` is the residual's norm over the right-hand side's, both in the norm of the preconditioner.
+    `tolerance` is the residual's norm over the right-hand side's, both in the norm of the preconditioner. Where the
+    state before is given as well, the residual must also be below `of_change` times that of the state before.
     """
 
-    def __init__(self, tolerance: float, max_iterations: int):
-        self.tolerance, self.max_iterations = tolerance, max_iterations
+    def __init__(self, tolerance: float, max_iterations: int, of_change: float = 1.0):
+        self.tolerance, self.max_iterations, self.of_change = tolerance, max_iterations, of_change
         self.partial = ti.ndarray(ti.f32, BLOCKS)
 
     def _dot(self, n: int, a: ti.Ndarray, b: ti.Ndarray) -> float:
@@ -53,17 +62,23 @@ class ConjugateGradient:
         return float(self.partial.to_numpy().sum(dtype=float))
 
     def solve(self, n: int, solution: ti.Ndarray, residual: ti.Ndarray, direction: ti.Ndarray, image: ti.Ndarray,
-              z: ti.Ndarray, multiply: Callable, precondition: Callable) -> int:  # fmt: skip
+              z: ti.Ndarray, multiply: Callable, precondition: Callable,
+              old: ti.Ndarray | None = None) -> int:  # fmt: skip
         """On entry `solution` is the guess and `residual` the right-hand side; returns the number of iterations."""
         precondition(residual, z)
-        scale = self._dot(n, residual, z)
+        wanted = self.tolerance**2 * self._dot(n, residual, z)
+        if old is not None:
+            multiply(old, image)
+            _difference(n, residual, image, direction)
+            precondition(direction, z)
+            wanted = min(wanted, max(self.of_change**2 * self._dot(n, direction, z), ROUND_OFF * wanted))
         multiply(solution, image)
         _subtract(n, image, residual)
         precondition(residual, z)
         rz = self._dot(n, residual, z)
         _turn(n, 0.0, z, direction)
         for iteration in range(self.max_iterations):
-            if rz <= self.tolerance**2 * scale:
+            if rz <= wanted:
                 return iteration
             multiply(direction, image)
             curvature = self._dot(n, direction, image)
