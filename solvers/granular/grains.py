@@ -3,8 +3,8 @@
 
 Eq. 42 and 43 blend between the two motions by distances from single particles, so that grains creep in a pile at rest
 and fall in its pores. Here the fill of the medium decides (see `grain_field`): inside, a grain moves with the medium;
-outside, it falls, and feels the air where there is some. What falls into the medium stops there, what the medium loses flies on at the speed it had; a lone
-particle does not fill, so that its grains scatter.
+outside, it falls, and feels the air where there is some. What falls into the medium stops there, what the medium loses
+flies on at the speed it had; a lone particle does not fill, so that its grains scatter.
 
 Walls hold grains back by their true distance, with a grain's radius between (in place of Eq. 44 and 45). A grain loses
 the speed at which it meets a wall, and by Coulomb's law a share of that at which it slides: none where nothing presses
