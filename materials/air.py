@@ -35,7 +35,8 @@ class WindGrid(Options):
 
 
 class Air(Options):
-    """Air that drags on fluids and on granular matter: Scene(air=pl.Air(velocity=(5, 0, 0))). It is not moved itself.
+    """Air that drags on fluids, granular matter and elastic bodies: Scene(air=pl.Air(velocity=(5, 0, 0))). It is not
+    moved itself.
 
     A wind that depends on place and time is a function of the positions (n, 3) [m] and the time [s], called once or
     twice a step, which returns the velocities (n, 3) [m/s], or three numbers for the same wind everywhere.

@@ -1,4 +1,4 @@
-"""Drag of the air on what flows (Gissler et al. 2017, in the form of Neder 2024, Section 5.6).
+"""Drag of the air on what flows and on elastic bodies (Gissler et al. 2017, in the form of Neder 2024, Section 5.6).
 
     F_i = 1/2 rho_air |v_rel| v_rel C_D Omega_i A_i,    v_rel = v_air,i - v_i                          (Eq. 6, 7)
 
@@ -18,6 +18,11 @@ Air that blows into the surface of the bulk flows along it:  v_air,i = v_air - (
 
 A particle may stand for many grains, of diameter `grain`: then D is theirs. The wind that moves a grain moves an
 exposed particle, though of a packing with all its layers of grains at once.
+
+On elastic bodies the air presses on what faces it: a particle of the surface has the area d^2 across its normal n, and
+feels 1/2 rho_air C_D |v_rel| v_rel d^2 max(-n . v_rel / |v_rel|, 0). Summed up over a convex body that is the drag on
+its cross-section, for a ball 1/2 rho_air C_D pi R^2 v^2. Normals and areas come from the gradient of the colour field,
+which is flat / d at a plane surface; where water or another body lies against it there is none, and no air.
 """
 
 from collections.abc import Sequence
@@ -31,6 +36,7 @@ from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, uploa
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT
+from pliant.core.store import ArrayStore
 from pliant.core.world import World
 from pliant.materials.air import Air, WindGrid
 from pliant.solvers.stage import Force, material_table
@@ -67,6 +73,31 @@ def _blow(n: ti.i32, x: Vectors, place: Vectors, shape: Ints, nodes: Vectors, ai
 
 
 @ti.kernel
+def _expose(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+            factor: RealTable, d: ti.f32, flat: ti.f32, material: Ints, elastic: Reals, wall: Vectors,
+            exposed: Vectors):  # fmt: skip
+    """Minus the normal of elastic particles times their share of the surface, in d^2; zero inside."""
+    for i in range(n):
+        exposed[i] = vec3(0.0)
+        if elastic[material[i]] > 0.0:
+            gradient = STILL * wall[i]
+            for k in range(count[i]):
+                gradient += factor[i, k] * difference(x[i], x[neighbor[i, k]], wraps, period)
+            exposed[i] = ti.select(d * gradient.norm() > HIDDEN * flat, d / flat * gradient, vec3(0.0))
+
+
+@ti.kernel
+def _press(n: ti.i32, d: ti.f32, strength: ti.f32, material: Ints, elastic: Reals, inverse_density: Reals, V: Reals,
+           exposed: Vectors, air: Vectors, v: Vectors):  # fmt: skip
+    """Air on what faces it of elastic bodies; `strength` is dt 1/2 rho_air C_D."""
+    for i in range(n):
+        if elastic[material[i]] * inverse_density[i] > 0.0:
+            w = air[i] - v[i]
+            c = strength * inverse_density[i] * d * d / V[i] * ti.max(exposed[i].dot(w), 0.0)
+            v[i] += c / (1.0 + c) * w
+
+
+@ti.kernel
 def _drag(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
           factor: RealTable, d: ti.f32, flat: ti.f32, alone: ti.f32, strength: ti.f32, finer: ti.f32, material: Ints,
           flows: Reals, inverse_density: Reals, V: Reals, density: Reals, wall: Vectors, air: Vectors,
@@ -96,44 +127,17 @@ def _drag(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: I
                 v[i] += c / (1.0 + c) * w
 
 
-class Drag(Force):
-    """v approaches the velocity of the air."""
+class Wind:
+    """The velocity of the air at points."""
 
-    name, rank = "drag", 30
-    fields: ClassVar = (Field("air", "vector", "m/s", "velocity of the air"),)
-
-    @classmethod
-    def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
-        return settings.air is not None and any(m.has_particles and m.fluid_like for m in materials)
-
-    def __init__(self, world: World, settings: Any):
-        super().__init__(world, settings)
-        self.air: Air = settings.air
-        self.fluid_like = material_table(world, "fluid_like")
-        smoothing, d = world.neighbors.smoothing, world.spacing
-        step = 1e-3
-        beside = smoothing.plane_sum(np.array([1.0 - step, 1.0 + step]))
-        self.flat = float(beside[0] - beside[1]) / (2 * step)  # d |gradient| of the colour field at a flat surface
-        self.alone = float(d**3 * smoothing.W(np.zeros(1), SPACINGS_PER_SUPPORT * d)[0])
-        self.speed, self.asked = 0.0, -1.0  # of the fastest air [m/s], and when a function was asked for it [s]
-        grid = self.air.velocity
+    def __init__(self, air: Air):
+        self.air, self.speed = air, 0.0  # of the fastest air [m/s]; of a function's, when it was last asked
+        grid = air.velocity
         if not callable(grid):
             if not isinstance(grid, WindGrid):
                 grid = WindGrid(np.reshape(grid, (1, 1, 1, 3)), low=(0, 0, 0), high=(1, 1, 1))
-            self.grid = self._upload(grid)
+            self._grid = self._upload(grid)
             self.speed = _fastest(np.asarray(grid.velocities))
-        self.cfl, self.pull = settings.cfl, self._pull()
-
-    def _pull(self) -> float:
-        """Largest F / (m |v_rel|^2) of any particle [1/m]."""
-        own = (np.pi / 6) ** (1 / 3) / self.world.spacing
-        lightest = min(material.density for material in self.world.materials if material.fluid_like)
-        return float(0.75 * self.air.density * self.air.drag * max(own, self.finer) / lightest)
-
-    @property
-    def finer(self) -> float:
-        """1 / D of the grains [1/m], or 0 where these are the particles."""
-        return 0.0 if self.air.grain is None else 1.0 / self.air.grain
 
     @staticmethod
     def _upload(grid: WindGrid) -> tuple:
@@ -143,35 +147,80 @@ class Drag(Force):
         place = np.array([low, (shape - 1) / (np.asarray(grid.high, dtype=float) - low)])
         return upload(place, vec3), upload(shape, ti.i32), upload(nodes.reshape(-1, 3), vec3)
 
-    def after_neighbors(self) -> None:
-        """Finds the air around each particle. A user's function may fail: nothing has been changed yet."""
-        p = self.world.particles
+    def blow(self, store: ArrayStore, time: float) -> None:
+        """Finds `air` at the points of a store. A user's function may fail."""
         if callable(self.air.velocity):
-            self._ask()
+            wind = self.air.blowing(store.numpy("x").astype(float), time)
+            self.speed = _fastest(wind)
+            store.set("air", wind)
         else:
-            _blow(p.n, p.x, *self.grid, p.air)
+            _blow(store.n, store.x, *self._grid, store.air)
 
-    def _ask(self) -> None:
-        p, self.asked = self.world.particles, self.world.time
-        wind = self.air.blowing(p.numpy("x").astype(float), self.asked)
-        self.speed = _fastest(wind)
-        p.set("air", wind)
+
+class Drag(Force):
+    """v approaches the velocity of the air."""
+
+    name, rank = "drag", 30
+    fields: ClassVar = (
+        Field("air", "vector", "m/s", "velocity of the air"),
+        Field("exposed", "vector", "1", "minus the normal of a surface that air reaches, times its area over d^2"),
+    )
+
+    @classmethod
+    def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
+        return settings.air is not None and any(m.has_particles for m in materials)
+
+    def __init__(self, world: World, settings: Any):
+        super().__init__(world, settings)
+        self.air: Air = settings.air
+        self.wind, self.asked = Wind(self.air), -1.0  # and when a function was asked for it [s]
+        self.fluid_like, self.elastic = material_table(world, "fluid_like"), material_table(world, "elastic")
+        self.solids = any(m.elastic for m in world.materials)
+        smoothing, d = world.neighbors.smoothing, world.spacing
+        step = 1e-3
+        beside = smoothing.plane_sum(np.array([1.0 - step, 1.0 + step]))
+        self.flat = float(beside[0] - beside[1]) / (2 * step)  # d |gradient| of the colour field at a flat surface
+        self.alone = float(d**3 * smoothing.W(np.zeros(1), SPACINGS_PER_SUPPORT * d)[0])
+        self.cfl, self.pull = settings.cfl, self._pull()
+
+    def _pull(self) -> float:
+        """Largest F / (m |v_rel|^2) of any particle [1/m]."""
+        own = (np.pi / 6) ** (1 / 3) / self.world.spacing
+        lightest = min(material.density for material in self.world.materials)
+        return float(0.75 * self.air.density * self.air.drag * max(own, self.finer) / lightest)
+
+    @property
+    def finer(self) -> float:
+        """1 / D of the grains [1/m], or 0 where these are the particles."""
+        return 0.0 if self.air.grain is None else 1.0 / self.air.grain
+
+    def after_neighbors(self) -> None:
+        """Finds the air around each particle, and what of elastic bodies it reaches, while their pairs are known."""
+        w, p = self.world, self.world.particles
+        self.wind.blow(p, w.time)
+        self.asked = w.time
+        if self.solids:
+            _expose(p.n, *w.neighbors.pairs, w.spacing, self.flat, p.material, self.elastic, p.wall_gradient, p.exposed)
 
     def run(self, dt: float) -> None:
         w, p = self.world, self.world.particles
         strength = 0.75 * dt * self.air.density * self.air.drag
         _drag(p.n, *w.neighbors.pairs, w.spacing, self.flat, self.alone, strength, self.finer, p.material,
               self.fluid_like, p.inverse_density, p.V, p.density, p.wall_gradient, p.air, p.v)  # fmt: skip
+        if self.solids:
+            _press(p.n, w.spacing, 2.0 / 3.0 * strength, p.material, self.elastic, p.inverse_density, p.V, p.exposed,
+                   p.air, p.v)  # fmt: skip
 
     def max_dt(self) -> float:
         """Stable at any step, but what the wind picks up must not skip what is in its way: in a step it gets as far as
         the CFL condition lets it, because it is not faster yet or because the wind is not."""
         if callable(self.air.velocity) and self.asked != self.world.time:
-            self._ask()
-        if self.speed * self.pull == 0.0:
+            self.wind.blow(self.world.particles, self.world.time)
+            self.asked = self.world.time
+        if self.wind.speed * self.pull == 0.0:
             return float("inf")
         far = self.cfl * self.world.spacing
-        return max(far, float(np.sqrt(far / self.pull))) / self.speed
+        return max(far, float(np.sqrt(far / self.pull))) / self.wind.speed
 
 
 def _fastest(wind: np.ndarray) -> float:

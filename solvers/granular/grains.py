@@ -3,8 +3,8 @@
 
 Eq. 42 and 43 blend between the two motions by distances from single particles, so that grains creep in a pile at rest
 and fall in its pores. Here the fill of the medium decides (see `grain_field`): inside, a grain moves with the medium;
-outside, it falls. What falls into the medium stops there, what the medium loses flies on at the speed it had; a lone
-particle does not fill, so that its grains scatter.
+outside, it falls, and feels the air where there is some. What falls into the medium stops there, what the medium loses
+flies on at the speed it had; a lone particle does not fill, so that its grains scatter.
 
 Walls hold grains back by their true distance, with a grain's radius between (in place of Eq. 44 and 45). A grain loses
 the speed at which it meets a wall, and by Coulomb's law a share of that at which it slides: none where nothing presses
@@ -28,6 +28,8 @@ from pliant.core.fields import Field
 from pliant.core.neighbors import INVERSE, INVERSE_LENGTH, LENGTH, ORIGIN, difference, triple
 from pliant.core.store import ArrayStore
 from pliant.core.world import BodySamples, World, wall_distance
+from pliant.materials.air import Air
+from pliant.solvers.forces.drag import Wind
 from pliant.solvers.granular.grain_field import LOG, GrainField, Nodes, field_at, slot_at
 from pliant.solvers.granular.grain_sampling import sample_grains
 from pliant.solvers.stage import Stage
@@ -47,7 +49,8 @@ KNOWN, DEPTH = 3.9, 2.0  # in those: how far in front of the surface and behind 
 @ti.kernel
 def _move(n: ti.i32, dt: ti.f32, gravity: Vectors, stride: ti.f32, period: Vectors, grid: Vectors, shape: Ints,
           wraps: ti.template(), directory: Ints, values: Nodes, near: Ints, old_x: Vectors, old_v: Vectors, x: Vectors,
-          v: Vectors, watch: Ints, still: ti.f32, calm: Ints):  # fmt: skip
+          v: Vectors, watch: Ints, still: ti.f32, calm: Ints, windy: ti.template(), body: Ints, drag: Reals,
+          air: Vectors):  # fmt: skip
     """Eq. 42, with 0 or 1 for eta. Notes what is to be looked at again: see the names of `watch`. What rests in a calm
     block stays where it is: most of a pile, most of the time."""
     dims, periodic = triple(shape, 0), triple(shape, 3)
@@ -64,6 +67,10 @@ def _move(n: ti.i32, dt: ti.f32, gravity: Vectors, stride: ti.f32, period: Vecto
         seen = WALLS
         if fill < FILLED:
             speed = old_v[i] + dt * gravity[0]
+            if ti.static(windy):  # as `drag` does with particles, by the exact solution for drag alone
+                against = air[i] - speed
+                c = dt * drag[body[i]] * against.norm()
+                speed += c / (1.0 + c) * against
         way = dt * speed
         if way.dot(way) < (HOP * stride) ** 2:
             if slot >= 0:
@@ -144,6 +151,7 @@ class GrainBody:
     volume: float  # [m^3]
     roughness: float  # Coulomb coefficient on walls that have none of their own
     colors: str
+    density: float  # [kg/m^3]
 
     @property
     def radius(self) -> float:
@@ -158,6 +166,7 @@ class Grains(ArrayStore):
     fields: ClassVar[tuple[Field, ...]] = (
         Field("x", "vector", "m", "position", carried=True),
         Field("v", "vector", "m/s", "velocity", carried=True),
+        Field("air", "vector", "m/s", "velocity of the air"),
     )
 
     @classmethod
@@ -171,7 +180,7 @@ class Grains(ArrayStore):
 
     def __init__(self, world: World, walls: Sequence[BodySamples]):
         self.groups = [GrainBody(body.name, number, int(material.grains), body.volume_each, material.roughness,
-                                 body.colors)
+                                 body.colors, material.density)
                        for number, body in enumerate(world.bodies)
                        if getattr(material := world.materials[body.material], "grains", 0)]  # fmt: skip
         super().__init__([group.name + GRAINS for group in self.groups])
@@ -181,6 +190,8 @@ class Grains(ArrayStore):
                 for wall, body in zip(world.walls.walls, walls, strict=True)]  # fmt: skip
         self._sides = [wall_arguments(wall, m, spacing if m else world.spacing, pose) for wall, m, pose in
                        zip(world.walls.walls, maps, world.walls.poses, strict=True)]  # fmt: skip
+        self.wind: Wind | None = None
+        self._drag = upload(np.zeros(len(self.groups)), ti.f32)
         self._radius = upload(np.array([group.radius for group in self.groups]), ti.f32)
         between = world.frictions.between
         rubbing = [[between(w.name, g.name) for g in self.groups] for w in world.walls.walls]
@@ -197,6 +208,14 @@ class Grains(ArrayStore):
         if grows:
             self._x, self._v, self._watch = (self._allocate(kind) for kind in ("vector", "vector", "int"))
             self._advanced = False
+
+    def expose(self, air: Air) -> None:
+        """Lets the air drag on grains in free flight by their own diameter D, or by that which it is told: each is as
+        heavy as its share of the medium, and slows down by 3/4 rho_air C_D |v|^2 / (rho D) (see `drag`)."""
+        self.wind = Wind(air)
+        pull = [0.75 * air.density * air.drag / (group.density * (air.grain or 2 * group.radius))
+                for group in self.groups]  # fmt: skip
+        self._drag = upload(np.array(pull), ti.f32)
 
     def fill(self, bodies: Sequence[BodySamples]) -> None:
         """Grains spread evenly through each body."""
@@ -239,7 +258,7 @@ class Grains(ArrayStore):
         largest, still = max(group.radius for group in self.groups), STILL * world.spacing / dt
         self.field.find(dt, world.low, world.high, self.n, self._x, self._sides, largest + HOP * stride, still)
         _move(self.n, dt, self._gravity, stride, near.period, *self.field.arguments, self._x, self._v, self.x, self.v,
-              self._watch, still, self.field.calm)  # fmt: skip
+              self._watch, still, self.field.calm, self.wind is not None, self.body, self._drag, self.air)  # fmt: skip
         _land(self.n, dt, stride, near.period, *self.field.arguments, self._x, self.x, self.v, self._watch)
         for again in [WALLS] + [LANDING + k for k in range(1, ROUNDS)] * (len(self._sides) > 1):
             slack = 0.0 if again == WALLS else SLACK
@@ -282,10 +301,26 @@ class GrainMotion(Stage):
     def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
         return Grains.wanted(materials, settings)
 
-    def run(self, dt: float) -> None:
+    def __init__(self, world: World, settings: Any):
+        super().__init__(world, settings)
+        self.air: Air | None = settings.air
+
+    @property
+    def grains(self) -> Grains:
         grains = self.world.stores[Grains.name]
         assert isinstance(grains, Grains)
-        grains.advance(dt)
+        return grains
+
+    def after_neighbors(self) -> None:
+        """Finds the air around each grain. A user's function may fail: nothing has been changed yet."""
+        if self.air is not None:
+            if self.grains.wind is None:
+                self.grains.expose(self.air)
+            assert self.grains.wind
+            self.grains.wind.blow(self.grains, self.world.time)
+
+    def run(self, dt: float) -> None:
+        self.grains.advance(dt)
 
 
 @functools.cache
