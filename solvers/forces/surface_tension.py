@@ -82,6 +82,13 @@ def bump(r2: ti.f32, h: ti.f32):
     return ti.max(1.0 - r2 / (h * h), 0.0) ** 2
 
 
+@ti.func
+def reach(tension: ti.f32, r2: ti.f32, h: ti.f32):
+    """How springs get weaker: those that push by `bump`, since a push that grows with the distance is as unstable as a
+    pull that does not."""
+    return ti.select(tension < 0.0, bump(r2, h), spring(r2, h))
+
+
 @ti.kernel
 def _find_surface(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
                   factor: RealTable, f: ti.template(), scale: ti.f32, h: ti.f32, V: Reals, material: Ints,
@@ -161,7 +168,6 @@ def _find_skin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, cou
                     across = dx.dot(dx) - dx.dot(normal[i]) ** 2
                     crowd += share[j] * ti.max(normal[i].dot(normal[j]), 0.0) * bump(across, h)
             area[i] = ti.min(share[i] * ti.math.pi * h * h / (3.0 * crowd), 0.25 * LARGEST * h * h)
-    full = ti.math.pi * 3.0 / 8.0 * h**4  # the integral of w r^2 over a plane
     for i in range(n):
         stiffness[i] = 0.0
         if area[i] > 0.0:
@@ -170,7 +176,9 @@ def _find_skin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, cou
                 j = neighbor[i, k]
                 if area[j] > 0.0:
                     dx = difference(x[i], x[j], wraps, period)
-                    moment += ti.max(normal[i].dot(normal[j]), 0.0) * area[j] * spring(dx.dot(dx), h) * dx.dot(dx)
+                    r2 = dx.dot(dx)
+                    moment += ti.max(normal[i].dot(normal[j]), 0.0) * area[j] * reach(tension[i], r2, h) * r2
+            full = ti.math.pi * h**4 * ti.select(tension[i] < 0.0, 1.0 / 12.0, 3.0 / 8.0)  # for a plane surface
             stiffness[i] = 2.0 * tension[i] / ti.max(moment, FEWEST * full)
 
 
@@ -192,8 +200,8 @@ def _pull(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: I
                     r2 = dx.dot(dx)
                     sum_of_volumes += V[j] * bump(r2, h)
                     if area[j] > 0.0:
-                        stiff = (ti.max(normal[i].dot(normal[j]), 0.0) * (stiffness[i] + stiffness[j]) * area[i]
-                                 * area[j] * spring(r2, h))  # fmt: skip
+                        stiff = stiffness[i] * reach(stiffness[i], r2, h) + stiffness[j] * reach(stiffness[j], r2, h)
+                        stiff *= ti.max(normal[i].dot(normal[j]), 0.0) * area[i] * area[j]
                         total -= stiff * dx
                         slow -= ti.abs(stiff) * time * (v[i] - v[j]).dot(dx) / ti.max(r2, 1e-6 * h * h) * dx
             pull[i] += total
