@@ -21,14 +21,18 @@ def block(layers: int, jitter: float, angle: float | None = None, **fluid: float
     return sim
 
 
+def names(sim: pl.Simulation) -> list[str]:
+    return [group.name for group in sim.world.bodies]
+
+
 def impulses(sim: pl.Simulation) -> np.ndarray:
     """What surface tension alone does to particles at rest in a second (n, 3) [N s]."""
-    for name in sim.bodies:
+    for name in names(sim):
         sim[name].v = np.zeros_like(sim[name].x)
     sim.find_neighbors()
     sim.world.walls.sample(0.0)
     sim.stage("surface tension").run(1.0)
-    return np.concatenate([sim[name].mass[:, None].astype(float) * sim[name].v for name in sim.bodies])
+    return np.concatenate([sim[name].mass[:, None].astype(float) * sim[name].v for name in names(sim)])
 
 
 @pytest.mark.parametrize("layers, jitter", [(6, 0.0), (6, 0.15), (2, 0.15), (1, 0.15)])
