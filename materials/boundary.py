@@ -21,7 +21,7 @@ class Boundary(Material):
     contact_angle: float | None = param(None, "angle at which the surface of a liquid with surface tension meets the "
                                         "wall, measured inside the liquid; None is 90: no wetting", "degree", low=0.0,
                                         high=180.0, optional=True,
-                                        source="water on clean glass 0 to 30, on wax 105, on lotus leaves 160")  # fmt: skip
+                                        source="water on glass 0 to 30, on wax 105, on lotus leaves 160")  # fmt: skip
 
     @property
     def wetting(self) -> float:

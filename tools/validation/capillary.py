@@ -31,7 +31,7 @@ def slowest(radius: float) -> float:
 
 
 def pressure_inside(radius: float, pressure: Any = None) -> tuple[float, float]:
-    """Mean pressure [Pa] within 0.6 R of the middle of a drop, over half a period after half of one; and 2 sigma / R."""
+    """Mean pressure [Pa] within 0.6 R of the middle of a drop over half a period, after half of one; 2 sigma / R."""
     ball = pl.Sphere(radius=radius, center=tuple(SPACING * np.array([0.13, 0.37, 0.29])))
     sim = drop(ball, pressure=pressure)
     radius = (3 * volume(sim) / (4 * np.pi)) ** (1 / 3)
