@@ -35,7 +35,8 @@ LOOSER = {
     ("hydrostatic", "tank, shaken: spacing of layers 1-2 over 2-3"): 0.12,
 }
 
-# Targets that the engine misses at any resolution, or at this one by far. When one is met, the test says so: then take it off this list.
+# Targets that the engine misses at any resolution, or at this one by far. When one is met, the test says so: then
+# take it off this list.
 OPEN = {
     ("contact_angle", "angle on a floor of 120 degrees (error in 180)"): "6 particles a radius: 107 degrees",
     ("column_collapse", "a = 1: height over L0"): "at the wall, low columns sink by 13 %, where beads hardly move",
@@ -47,7 +48,8 @@ run = functools.cache(lambda name: CASES[name](True))
 # Half a minute each and more: they run on demand.
 SLOW = ("cantilever_frequency", "oscillating_plate", "turek_csm1", "turek_csm3", "floating_block", "hydrostatic_plate",
         "elastic_gate", "column_collapse", "repose", "resting_pile", "hopper", "poiseuille", "wall_forces", "hertz",
-        "resting", "incline", "rolling", "capstan", "on_sand", "laplace", "oscillating_drop", "contact_angle")  # fmt: skip
+        "resting", "incline", "rolling", "capstan", "on_sand", "laplace", "oscillating_drop",
+        "contact_angle")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES])
