@@ -1,5 +1,6 @@
 """Walls, containers and obstacles."""
 
+import math
 from typing import ClassVar
 
 from pliant.core.options import param
@@ -17,3 +18,12 @@ class Boundary(Material):
                                    "its own grains, and smooth to all else", "1", low=0.0, high=100.0,
                                    optional=True)  # fmt: skip
     no_slip: bool = param(True, "viscous fluids stick to the wall; False lets them slide")
+    contact_angle: float | None = param(None, "angle at which the surface of a liquid with surface tension meets the "
+                                        "wall, measured inside the liquid; None is 90: no wetting", "degree", low=0.0,
+                                        high=180.0, optional=True,
+                                        source="water on glass 0 to 30, on wax 105, on lotus leaves 160")  # fmt: skip
+
+    @property
+    def wetting(self) -> float:
+        """Cosine of the contact angle."""
+        return 0.0 if self.contact_angle in (None, 90.0) else math.cos(math.radians(self.contact_angle))

@@ -15,7 +15,7 @@ class Fluid(Material):
     density: float = positive(1000.0, "rest density", "kg/m^3", high=1e6)
     viscosity: float = nonnegative(1e-6, "kinematic viscosity", "m^2/s", high=1e3, source="water at 20 C: 1.0e-6")
     surface_tension: float = nonnegative(0.0, "surface tension; water against air: 0.072", "N/m", high=1e3,
-                                         source="Akinci et al. 2013, calibrated to SI")  # fmt: skip
+                                         source="water 0.072, oil 0.03, mercury 0.48")  # fmt: skip
     damping: float = nonnegative(
         0.05, "numerical viscosity at the scale of particles, in units of d sqrt(|g| d): it calms the jitter of "
         "particles about their places, and fades as d^1.5 when they get smaller", "1", high=10.0)  # fmt: skip

@@ -225,6 +225,7 @@ class Wall:
     force: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))  # of the last step [N],
     torque: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))  # and its moment about the pivot [N m]
     patch_force: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 3)))  # on each of its patches [N]
+    wetting: float = 0.0  # cosine of its contact angle
     extent: float = 0.0  # largest distance of the surface from the pivot: spin times this bounds the surface speed
 
     def set_velocity(self, t: float) -> None:

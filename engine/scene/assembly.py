@@ -153,7 +153,7 @@ def build_wall(body: Body, spacing: float, smoothing: Smoothing) -> Wall:
     pivot = np.zeros(3) if infinite else bounds.mean(axis=0)
     if body.pivot is not None:
         pivot = np.asarray(body.pivot, dtype=float)
-    common: dict[str, Any] = dict(name=body.name, no_slip=bool(material.no_slip),
+    common: dict[str, Any] = dict(name=body.name, no_slip=bool(material.no_slip), wetting=material.wetting,
                                   pivot=pivot, motion=body.motion)  # fmt: skip
     if not infinite:
         common["extent"] = float(np.linalg.norm(np.maximum(np.abs(bounds[0] - pivot), np.abs(bounds[1] - pivot))))

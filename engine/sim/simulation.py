@@ -151,7 +151,7 @@ class Simulation:
         walls = self.world.walls.walls
         for wall in walls:
             material = self.scene.body(wall.name).material
-            wall.no_slip = bool(material.no_slip)
+            wall.no_slip, wall.wetting = bool(material.no_slip), material.wetting
         self._assemble(walls, saved, self.world.cache)
         for grip in self.grips:
             grip.bind(self.world, self.scene.settings, self.elasticity)
