@@ -33,6 +33,8 @@ LOOSER = {
     ("hydrostatic", "tank, shaken: bottom pressure, extrapolated"): 0.06,
     ("hydrostatic", "tank, shaken: volume (twice the mean height)"): 0.015,
     ("hydrostatic", "tank, shaken: spacing of layers 1-2 over 2-3"): 0.12,
+    # 16 particles high, the wave is two thick when it meets the wall
+    ("wall_pressure", "arrival T"): 0.08,
     # 24 particles across: errors of u 3.8 %, -17 and -13 %; with 32 across 2.0 %, -8 and -3 %
     ("cavity", "Re 100: u, root mean square error over the lid's speed"): 0.05,
     ("cavity", "Re 100: least u"): 0.2,
@@ -56,7 +58,7 @@ run = functools.cache(lambda name: CASES[name](True))
 SLOW = ("cantilever_frequency", "oscillating_plate", "turek_csm1", "turek_csm3", "floating_block", "hydrostatic_plate",
         "elastic_gate", "column_collapse", "repose", "resting_pile", "hopper", "poiseuille", "wall_forces", "hertz",
         "resting", "incline", "rolling", "capstan", "on_sand", "cavity", "huppert", "lamb_oseen", "laplace",
-        "oscillating_drop", "contact_angle")  # fmt: skip
+        "oscillating_drop", "contact_angle", "wall_pressure", "hydrostatic_tanks")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES])
