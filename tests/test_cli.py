@@ -78,7 +78,7 @@ def test_a_run_leaves_frames_and_a_record(pliant_):
     assert "particles.pvd" in text and "ms per step" in text and "3 of 3 frames" in text
     run = record("out/dam_break")
     assert run["status"] == "finished" and run["error"] is None and run["scene"] == "dam_break"
-    assert run["options"] == {"radius": 0.1, "obstacle": True, "viscosity": 1e-6}
+    assert run["options"] == {"radius": 0.1, "obstacle": True, "viscosity": 1e-6, "micropolar": 0.0}
     assert run["seconds"] == 0.05 and run["fps"] == 30
     assert set(run["versions"]) == {"pliant", "taichi", "numpy", "python"}
     assert run["particles"]["water"] > 50 and len(run["frames"]) == 3
