@@ -17,8 +17,9 @@ SECONDS = {
     "test_run": 50, "test_viewer_web": 45, "test_validation": 40, "test_wall_forces": 40, "test_grains": 38,
     "test_contact": 37, "test_elastic": 37, "test_film": 35, "test_commands": 34, "test_grab": 31,
     "test_mesh_input": 30, "test_cli": 26, "test_skinning": 23, "test_threads": 20, "test_elastic_robust": 19,
-    "test_friction": 18, "test_surface_tension": 20, "test_walls": 16, "test_inspect": 15, "test_player": 15, "test_stores": 13, "test_drag": 12,
-    "test_tightness": 11, "test_geometry": 11, "test_simulation": 10, "test_raster": 10, "test_layers": 10,
+    "test_surface_tension": 20, "test_friction": 18, "test_walls": 16, "test_inspect": 15, "test_player": 15,
+    "test_stores": 13, "test_drag": 12, "test_tightness": 11, "test_geometry": 11, "test_simulation": 10,
+    "test_raster": 10, "test_layers": 10,
 }  # fmt: skip
 
 # Two files are tested at a time, so there is one core for each. Most scenes here are so small that waking a second

@@ -85,7 +85,7 @@ def test_what_keep_out_stops_is_counted():
 
 
 def test_a_sphere_under_water_has_its_buoyancy():
-    """It is 8 particles wide; with the way these lie around it its buoyancy scatters by 1 % (of 5.6: by 2 % and more)."""
+    """It is 8 particles wide: with the way these lie around it its buoyancy scatters by 1 % (5.6 wide: by 2 to 5)."""
     scene = pl.Scene(particle_radius=0.00875)
     scene.add(pl.Box(size=(0.3, 0.5, 0.3), center=(0, 0.25, 0)), pl.Boundary(inside_out=True), name="tank")
     scene.add(pl.Sphere(radius=0.07, center=(0.005, 0.13, 0)), pl.Boundary(), name="ball")
