@@ -52,7 +52,7 @@ from pliant.core.reduce import BLOCKS, block
 from pliant.core.world import World
 from pliant.solvers.forces.viscosity import drag_of, tables, thickest, use_implicit
 from pliant.solvers.linear.cg import ConjugateGradient
-from pliant.solvers.pressure.correction import INSIDE, SURFACE
+from pliant.solvers.pressure.correction import surrounded
 from pliant.solvers.stage import Force, SolveResult
 
 ISOTROPIC = 5.0  # 15 / 3: sum_j w_ij is 3, and the mean of y y^T over directions is T / 15
@@ -130,8 +130,7 @@ def _fit(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: In
                 C -= ISOTROPIC * factor[i, k] / (r2 + core) * y.outer_product(y)
                 g += factor[i, k] * dx
                 full -= factor[i, k] * r2
-            measure = full / 3.0 - spacing * g.norm()
-            inside = ti.min(ti.max((measure - SURFACE) / (INSIDE - SURFACE), 0.0), 1.0)
+            inside = surrounded(full / 3.0 - spacing * g.norm())
             mu[i] *= 1.0 + inside * DISORDER * spacing**2 * g.dot(g)
             R = regular_inverse(C)
             whole = R @ (target(ti.min(drag[i] * distance[i] ** 2, 1.0), normal[i]) - PAIRS * C) @ R

@@ -39,7 +39,7 @@ from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatri
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.world import World
-from pliant.solvers.pressure.system import times
+from pliant.solvers.pressure.system import packed, times
 from pliant.solvers.stage import Force, material_table
 
 EPSILON = 0.1  # of M, which is about 1 inside
@@ -65,7 +65,7 @@ def _slip(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: I
             for a in ti.static(range(3)):
                 A[a, a] += EPSILON**2
             A = A.inverse() @ M
-            L[i] = vec6(A[0, 0], A[1, 1], A[2, 2], A[1, 2], A[0, 2], A[0, 1])
+            L[i] = packed(A)
             B = A @ B
             r = vec3(B[1, 2] - B[2, 1], B[2, 0] - B[0, 2], B[0, 1] - B[1, 0])
             theta[i] = 0.5 * rho[material[i]] * nu[material[i]] * r

@@ -154,7 +154,7 @@ def _find_wetted(n: ti.i32, d: ti.f32, material: Ints, liquid: Reals, sigma: Rea
 
 @ti.kernel
 def _find_skin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-               factor: RealTable, h: ti.f32, V: Reals, share: Reals, normal: Vectors, tension: Reals, area: Reals,
+               factor: RealTable, h: ti.f32, share: Reals, normal: Vectors, tension: Reals, area: Reals,
                stiffness: Reals):  # fmt: skip
     """Areas A, and t k."""
     for i in range(n):
@@ -250,8 +250,7 @@ class SurfaceTension(Force):
 
     def __init__(self, world: World, settings: Any):
         super().__init__(world, settings)
-        self.sigma = material_table(world, "surface_tension")
-        self._liquid = upload(np.array([float(m.liquid) for m in world.materials]), ti.f32)
+        self.sigma, self._liquid = material_table(world, "surface_tension"), material_table(world, "liquid")
         wetting = np.array([wall.wetting for wall in world.walls.walls])
         self._wets, self._wetting = bool(np.any(wetting)), upload(np.append(wetting, 0.0), ti.f32)
         self.most = float(self.sigma.to_numpy().max())
@@ -280,7 +279,7 @@ class SurfaceTension(Force):
     def _add_skin(self, normal: ti.Ndarray, first: bool) -> None:
         """The forces of one skin: that of the liquid, or that of the wetted walls."""
         w, p, pairs = self.world, self.world.particles, self.world.neighbors.pairs
-        _find_skin(p.n, *pairs, w.h, p.V, p.surface_share, normal, p.surface_pull, p.surface_area,
+        _find_skin(p.n, *pairs, w.h, p.surface_share, normal, p.surface_pull, p.surface_area,
                    p.surface_stiffness)  # fmt: skip
         _pull(p.n, *pairs, w.h, DAMPING * self.time, int(first), p.V, normal, p.surface_area, p.surface_stiffness,
               p.v, p.spring_force, p.dashpot_force, p.around)  # fmt: skip

@@ -39,6 +39,7 @@ import taichi as ti
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatrices, Vectors, mat3, vec6
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
+from pliant.solvers.pressure.system import packed
 
 FIELDS = (
     Field("L", "symmetric", "1", "correction of the gradients that velocities see"),
@@ -51,6 +52,12 @@ LEAST = 0.1  # the share of the flow in the pressure up to which gradients are n
 TINY = 1e-30
 SPREADING = 2.0  # how fast particles part under tension, in the rate at which it draws them together
 MOST_SPREADING = 0.1  # in a step
+
+
+@ti.func
+def surrounded(measure: ti.f32):
+    """From 0 at a surface to 1 inside, by the measure above."""
+    return ti.min(ti.max((measure - SURFACE) / (INSIDE - SURFACE), 0.0), 1.0)
 
 
 @ti.kernel
@@ -77,13 +84,13 @@ def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vector
                     among_liquid *= ti.select(factor[i, k] == 0.0, 1.0, liquid[material[j]])
             lopsided[i] = total
             measure = M.trace() / 3.0 - spacing * total.norm()
-            share = ti.min(ti.max((measure - SURFACE) / (INSIDE - SURFACE), 0.0), among_liquid)
+            share = ti.min(surrounded(measure), among_liquid)
             inside[i] = ti.select(share == 1.0, 1.0, 0.0)
             of_flow = ti.min(B.norm_sqr() / ti.max(weight, TINY), 1.0)
             share *= ti.max(of_flow - LEAST, 0.0) / (1.0 - LEAST)
             if share > 0.0 and b[i].norm() == 0.0:
                 N = (share * M + (1.0 - share) * mat3([[1, 0, 0], [0, 1, 0], [0, 0, 1]])).inverse()
-                L[i] = vec6(N[0, 0], N[1, 1], N[2, 2], N[1, 2], N[0, 2], N[0, 1])
+                L[i] = packed(N)
                 bent[i] = 1
                 for k in range(count[i]):
                     bent[neighbor[i, k]] = 1

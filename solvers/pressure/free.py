@@ -63,6 +63,8 @@ def keep_angular_momentum(world: World) -> None:
     while changed[0]:
         _pass_on(p.n, near.count, near.neighbor, p.held, changed)
     rows = np.flatnonzero(p.numpy("held") == 0)
+    if not len(rows):
+        return  # as in a pool
     x, v, s, m = (p.numpy(name)[rows].astype(float) for name in ("x", "v", "shift", "m"))
     if not s.any() or not (np.isfinite(v).all() and np.isfinite(s).all()):
         return  # nothing free is displaced, or the step has broken down and will be taken back

@@ -53,6 +53,12 @@ def times(s: vec6, g: vec3):
 
 
 @ti.func
+def packed(s: mat3):
+    """A symmetric matrix as `times` takes it."""
+    return vec6(s[0, 0], s[1, 1], s[2, 2], s[1, 2], s[0, 2], s[0, 1])
+
+
+@ti.func
 def bends(i: ti.i32, corrected: ti.template(), bent: ti.template()):
     """Whether gradients are corrected around here."""
     result = 0
