@@ -315,3 +315,17 @@ def finish(n: ti.i32, dt: ti.f32, q: Reals, p: Reals, tense: Ints):
         p[i] = q[i] / (dt * dt)
         if q[i] < 0.0:
             tense[0] = 1
+
+
+@ti.kernel
+def pressure_head(n: ti.i32, material: Ints, liquid: Reals, inverse_density: Reals, p: Reals, partial: RealTable):
+    """Sums of p / rho and of its square over the particles of liquids that are under pressure, block by block."""
+    ti.loop_config(block_dim=1)
+    for b in range(BLOCKS):
+        lo, hi = block(b, n)
+        first, second = 0.0, 0.0
+        for i in range(lo, hi):
+            head = liquid[material[i]] * inverse_density[i] * ti.max(p[i], 0.0)
+            first += head
+            second += head * head
+        partial[b, 0], partial[b, 1] = first, second
