@@ -101,7 +101,7 @@ class Projection(PressureSolver):
         p = self.world.particles
         apparent = p.effective_inverse_density if "effective_inverse_density" in p.schema else p.inverse_density
         correction.find_corrections(p.n, *self.world.neighbors.pairs, p.wall_gradient, self.world.spacing,
-                                    self.weight, p.v, self._mixed, p.material, self._liquid, p.wall_distance,
+                                    self.weight, p.v, self._mixed, p.material, self._liquid, p.density, p.wall_density, p.wall_distance,
                                     p.wall_normal, p.L, p.bent, p.inside, p.lopsided)  # fmt: skip
         system.prepare(p.n, *self.operator(), p.V, apparent, 1.0, p.D)
         if self.friction:
