@@ -18,6 +18,13 @@ class Granular(Material):
                                   high=75.0, source="glass beads 22, sand 30 to 35, gravel 40 to 45")  # fmt: skip
     cohesion: float = nonnegative(0.0, "shear stress that it bears without pressure: 0 when dry, some 1000 when damp",
                                   "Pa", high=1e9, source="Alduan and Otaduy 2011, Section 4.3")  # fmt: skip
+    porosity: float = param(0.4, "share of pores in its volume, which water may fill", "1", low=0.05, high=0.95,
+                            source="sand 0.35 to 0.45")  # fmt: skip
+    grain_diameter: float = positive(5e-4, "diameter of its grains, by which water seeps through it", "m", high=1.0,
+                                     source="Ergun 1952; fine sand 2e-4, coarse sand 1e-3, gravel 1e-2")  # fmt: skip
+    saturation: float | None = param(None, "share of the pores that water fills at the start; None: all of it in what "
+                                     "lies under water, and none elsewhere", "1", low=0.0, high=1.0,
+                                     optional=True)  # fmt: skip
     damping: float = nonnegative(0.05, "numerical viscosity at the scale of particles, as that of Fluid", "1",
                                  high=10.0)  # fmt: skip
     grains: int = param(0, "grains shown for each particle; 0 shows the particles themselves", "1", kind="integer",

@@ -27,6 +27,7 @@ this, what the sweeps leave must be less than what there is: their tolerance is 
 
 The pressure in the bound is the mean over the neighborhood, of the sweep before. Among packed particles some bear no
 pressure for a while, as grains do between force chains; without this they would be free to slip, and piles would sag.
+Of that mean pressure water in the pores bears its part, which rubs on nothing (`seepage`).
 And it is for single particles at the toe of a pile, which reach rest density nowhere, that contact with walls is a
 constraint of its own.
 
@@ -61,11 +62,13 @@ from pliant.solvers.pressure.system import times
 
 FIELDS = (
     Field("stress", "symmetric", "Pa", "friction: shear stress s", carried=True),
+    Field("pore_pressure", "real", "Pa", "pressure of the water in its pores", carried=True),
     Field("wall_traction", "vector", "Pa/m", "friction: contact with the nearest wall r", carried=True),
     Field("strain", "symmetric", "1", "friction: strain of this step, without trace"),
     Field("stress_change", "symmetric", "Pa s^2", "friction: last change of dt^2 T"),
     Field("wall_traction_change", "vector", "Pa s^2/m", "friction: last change of dt^2 r"),
     Field("mean_pressure", "real", "Pa s^2", "friction: dt^2 times the mean pressure around"),
+    Field("pore", "real", "Pa s^2", "friction: dt^2 times the pore pressure"),
     Field("E", "real", "1/(Pa s^2)", "friction: how stress acts on its own strain"),
     Field("part", "vector", "", "friction: what a particle adds to the sums over all"),
 )
@@ -83,7 +86,7 @@ SLOPE, COHESION, ELASTIC, PAIRS = range(4)  # columns of the table of materials;
 
 # What a sweep reads and writes, beside the arrays that change places when particles are sorted.
 Scratch: TypeAlias = ti.types.argpack(
-    q=Reals, change=Reals, D=Reals, E=Reals, residual=Reals, response=Reals, a=Vectors, mean_pressure=Reals,
+    q=Reals, change=Reals, D=Reals, E=Reals, inside=Reals, residual=Reals, response=Reals, a=Vectors, mean_pressure=Reals, pore=Reals,
     strain=SymmetricMatrices, stress_change=SymmetricMatrices, wall_traction_change=Vectors, part=Vectors,
     density=Reals, wall_density=Reals, b=Vectors, wall_friction=Reals, wall_velocity=Vectors, wall_distance=Reals,
     wall_normal=Vectors, least=ti.f32, volume=ti.f32, own=ti.f32, contact=ti.f32,
@@ -160,10 +163,11 @@ def _begin(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wrap
 @ti.kernel
 def _predict(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wraps: ti.template(), period: Vectors,
              x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, own: ti.f32, V: Reals, dt: ti.f32,
-             v: Vectors, q: Reals, mean_pressure: Reals, strain: SymmetricMatrices, stress: SymmetricMatrices,
-             wall_traction: Vectors):  # fmt: skip
+             v: Vectors, q: Reals, pore_pressure: Reals, mean_pressure: Reals, pore: Reals, strain: SymmetricMatrices,
+             stress: SymmetricMatrices, wall_traction: Vectors):  # fmt: skip
     """The strain of this step; stresses times dt^2 until `_finish`."""
     for i in range(n):
+        pore[i] = dt * dt * pore_pressure[i]
         _, shear, mean_pressure[i] = sheared(i, v, q, own * V[i], mixed, material, law, wraps, period, x, count,
                                              neighbor, factor)  # fmt: skip
         strain[i] = -dt * shear
@@ -187,7 +191,7 @@ def update(i: ti.i32, material: ti.template(), law: ti.template(), dt: ti.f32, s
     old, tension = c.q[i], -cohesion * dt * dt
     q = 0.0
     if c.D[i] > c.least:
-        q = ti.max(old + step * c.residual[i] / c.D[i], 0.0)
+        q = system.projected(old, step, c.residual[i], c.D[i], c.least, c.inside[i])
         if tension < 0.0 and q == 0.0:  # parting counts from here, not from the rest density
             parting = c.residual[i] - ti.min(c.density[i] + c.wall_density[i] - system.REST, 0.0)
             q = ti.min(ti.max(old + step * parting / c.D[i], tension), 0.0)
@@ -195,7 +199,8 @@ def update(i: ti.i32, material: ti.template(), law: ti.template(), dt: ti.f32, s
     s = stress[i]
     if slope + cohesion > 0.0:
         s = stress[i] + step / ti.max(c.E[i], c.least) * c.strain[i]
-        bound = ti.sqrt(2.0) * (slope * c.mean_pressure[i] + cohesion * dt * dt)
+        effective = ti.max(c.mean_pressure[i] - c.pore[i], 0.0)
+        bound = ti.sqrt(2.0) * (slope * effective + cohesion * dt * dt)
         s *= ti.min(bound / ti.max(ti.sqrt(inner(s, s)), TINY), 1.0)
     c.stress_change[i] = diagonal(c.change[i]) - (s - stress[i])
     stress[i] = s
@@ -205,7 +210,7 @@ def update(i: ti.i32, material: ti.template(), law: ti.template(), dt: ti.f32, s
         r = wall_traction[i] + step / inverse_density * (dt * (v - c.wall_velocity[i]) + room * away)
         press = ti.max(-r.dot(away), 0.0)
         r -= r.dot(away) * away
-        most = c.wall_friction[i] * (ti.max(q, 0.0) * c.b[i].norm() + press)
+        most = c.wall_friction[i] * (ti.max(q - c.pore[i], 0.0) * c.b[i].norm() + press)
         r *= ti.min(most / ti.max(r.norm(), TINY), 1.0)
         r -= press * away
     c.wall_traction_change[i] = r - wall_traction[i]
@@ -260,7 +265,7 @@ def tally(k: ti.i32, n: ti.i32, v: ti.template(), c: ti.template(), partial: ti.
         c.residual[i] = r
         if c.D[i] > c.least:
             over += ti.max(r, 0.0)
-            error += ti.select(c.q[i] > 0.0, ti.abs(r), ti.max(r, 0.0))
+            error += system.two_sided(r, c.q[i], c.inside[i])
             worst = ti.max(worst, r)
             total += c.part[i]
             speed += v[i].norm()
@@ -356,8 +361,8 @@ class Friction:
         """What kernels take as one; made anew when the particles' arrays have grown."""
         p, d, key = self.world.particles, self.world.spacing, (self.world.particles.capacity, least)
         if self._scratch[0] != key:
-            names = ("q", "change", "D", "E", "residual", "response", "a", "mean_pressure", "strain", "stress_change",
-                     "wall_traction_change", "part", "density", "wall_density", "wall_friction", "wall_velocity",
+            names = ("q", "change", "D", "E", "inside", "residual", "response", "a", "mean_pressure", "pore", "strain",
+                     "stress_change", "wall_traction_change", "part", "density", "wall_density", "wall_friction", "wall_velocity",
                      "wall_distance", "wall_normal")  # fmt: skip
             made = Scratch(**{name: getattr(p, name) for name in names}, b=p.wall_gradient, least=least, volume=d**3,
                            own=self.own, contact=CONTACT * d)  # fmt: skip
@@ -380,7 +385,8 @@ class Friction:
     def predict(self, dt: float) -> None:
         """The strain that velocities would cause as they are."""
         p = self.world.particles
-        _predict(p.n, *self._pairs, self.own, p.V, dt, p.v, p.q, p.mean_pressure, p.strain, p.stress, p.wall_traction)
+        _predict(p.n, *self._pairs, self.own, p.V, dt, p.v, p.q, p.pore_pressure, p.mean_pressure, p.pore, p.strain,
+                 p.stress, p.wall_traction)  # fmt: skip
 
     def sweep(self, dt: float, step: float, least: float, partial: ti.Ndarray, sums: np.ndarray,
               push: Callable[[], None] | None = None) -> None:  # fmt: skip

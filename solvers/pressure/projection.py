@@ -79,10 +79,10 @@ class Projection(PressureSolver):
         self.friction = Friction(world) if "stress" in world.particles.schema else None
         self.solves_friction = self.friction is not None
         self.couplings: list[Coupling] = []  # that have a say in this step
-        # Sand has sweeps of its own, in which matter that surrounds a particle may part: it dilates as it flows.
-        liquid = np.array([float(m.liquid and self.friction is None) for m in world.materials])
-        self.corrected, self._mixed, self._liquid = bool(liquid.any()), not liquid.all(), upload(liquid, ti.f32)
-        self._wet = upload(np.array([float(m.liquid) for m in world.materials]), ti.f32)
+        # Sand has sweeps of its own, with gradients as they are.
+        liquid = np.array([float(m.liquid) for m in world.materials])
+        self.corrected, self._mixed = bool(liquid.any()) and self.friction is None, not liquid.all()
+        self._wets, self._liquid = bool(liquid.any()), upload(liquid, ti.f32)
         self._heads = np.zeros((BLOCKS, 2), np.float32)
         self.tense, self._tense = False, np.zeros(1, np.int32)  # whether anything was under tension in this step
 
@@ -139,7 +139,7 @@ class Projection(PressureSolver):
         force by some p s / d^2, and what is disturbed swings at sqrt(p / rho) / d. Steps that do not resolve that heat
         the liquid. p / rho is its mean over where there is pressure, weighted by itself: single peaks count little."""
         p = self.world.particles
-        system.pressure_head(p.n, p.material, self._wet, p.inverse_density, p.p, self._heads)
+        system.pressure_head(p.n, p.material, self._liquid, p.inverse_density, p.p, self._heads)
         first, second = self._heads.sum(axis=0, dtype=float)
         return RESOLVED * self.world.spacing * float(np.sqrt(first / second)) if second > 0 else float("inf")
 
@@ -171,11 +171,13 @@ class Projection(PressureSolver):
         if self.corrected:
             tolerance = min(tolerance, self.precision(dt))
         if self.friction:
+            if self._wets:  # pressure first: deep water over sand would take hundreds of the short steps of friction
+                self.iterate(PressureSweeps(self, p.v, dt), min(tolerance, self.precision(dt)), 0)
             self.friction.predict(dt)
         sweeps = FrictionSweeps(self, dt, self.friction) if self.friction else PressureSweeps(self, p.v, dt)
         result = self.iterate(sweeps, tolerance, self.options.min_iterations)
         system.finish(p.n, dt, p.q, p.p, self._tense)
-        self.tense = self.corrected and bool(self._tense[0])
+        self.tense = self._wets and bool(self._tense[0])
         if self.friction:
             self.friction.finish(dt)
         for coupling in self.couplings:

@@ -1,0 +1,439 @@
+"""Water in the pores of sand: it seeps in and through, bears its part of the pressure, and comes out again.
+
+Sand and the water in its pores are one particle: between grains of a millimetre, water that moves otherwise than they do
+is stopped within milliseconds. What is left of its own motion is seepage, slow and without inertia. So each particle
+of sand knows how much water it holds, w of at most n V (n is the porosity), and the pressure u of that water, and
+
+- *effective stress* (Terzaghi 1923): of the pressure p of a particle the water bears u. Friction knows p - u only. Sand
+  under water is no firmer than on land however deep it lies, and where u comes up to p it flows: quicksand.
+- *seepage* (Darcy): volume flows between particles k and l by the difference of u - rho g.x. After Brookshaw 1985,
+
+      Q_kl = V_k (m_k + m_l) |W'| V_l / r (U_k - U_l),    U = u - rho g.x.
+
+- *mobility* m = |q| / |grad U| by Ergun 1952, |grad U| = A q + B q^2, for grains of diameter D in water of viscosity mu:
+
+      A = 150 mu (1 - n)^2 / (n^3 D^2),    B = 1.75 rho (1 - n) / (n^3 D).
+
+  What is not full lets less through: m s^3 at a saturation s = w / (n V), of the particle from which it comes.
+- *incompressible*: pores do not hold more than they have room for, and where they are not full the pressure is that of
+  air. So 0 <= u perpendicular to n V - w >= 0 at the end of a step. It is solved for by projected sweeps, as the
+  pressures of liquids are (`pressure.projection`), and begins with the pressures of the last step.
+- *free water* next to the sand has u = p, as its mean over the last sqrt(d / g) or so, since p jitters; and it gives or takes volume: its particles shrink until they are
+  gone, or grow and are parted in two. (There is no resistance on its side of a pair: 4 m_k in place of m_k + m_l.)
+- *in the open* u = 0. What comes out there gathers until it is enough for a particle of water.
+
+Volume is kept, in water and pores together, and so is momentum: what passes takes its velocity along. Capillarity is
+left out. Of several liquids the first one seeps.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import taichi as ti
+
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, upload, vec3
+from pliant.core.fields import Field
+from pliant.core.neighbors import difference
+from pliant.core.reduce import BLOCKS, block
+from pliant.core.world import World
+from pliant.solvers.pressure.correction import SURFACE
+from pliant.solvers.stage import SolveResult, Stage
+
+ROLE, POROSITY, VISCOUS, INERTIAL, DENSITY, COLUMNS = range(6)  # of the table of materials
+SAND, WATER = 1.0, 2.0  # roles
+TOLERANCE = 2e-3  # mean error of the pore pressure, in rho g d
+MAX_SWEEPS = 100
+LONGEST_STEP, SHORTEST_STEP = 20.0, 0.1
+GENTLE = 1e-3  # of the weight of water: the least gradient by which Ergun's mobility is found
+MOST_TAKEN = 0.5  # share of a particle of water that may seep away in a step
+SMALL, FAT, GONE = 0.3, 1.5, 1e-4  # in volumes of a particle of water: it is drawn in at once, parted, taken out
+HASTE = 10.0  # how much faster small ones are drawn in
+APART = 0.25  # distance of the two halves from where the whole was [spacings]
+OUTSIDE = 0.9  # distance from sand at which water appears [spacings]
+TINY = 1e-30
+
+LENGTH, CURVATURE, ERROR, MEMBERS, SUMS = range(5)
+
+Pores: TypeAlias = ti.types.argpack(mobility=Reals, D=Reals, change=Reals, residual=Reals, before=Reals)
+
+
+@ti.func
+def water_potential(i: ti.i32, rho: ti.f32, gravity: ti.template(), law: ti.template(), material: ti.template(),
+                    x: ti.template(), u: ti.template()):  # fmt: skip
+    """U = u - rho g.x, of pores or of free water."""
+    return u[i] - rho * gravity[0].dot(x[i])
+
+
+@ti.func
+def conductance(i: ti.i32, j: ti.i32, factor: ti.f32, law: ti.template(), material: ti.template(), V: ti.template(),
+                mobility: ti.template()):  # fmt: skip
+    """Q_ij over the difference of potentials, for pores that are full; zero where nothing seeps."""
+    one, other = law[material[i], ROLE], law[material[j], ROLE]
+    result = 0.0
+    if one == SAND and other == SAND:
+        result = mobility[i] + mobility[j]
+    elif one * other == SAND * WATER:
+        result = 4.0 * mobility[i] * mobility[j]  # of free water it is the share that may leave
+    return -V[i] * factor * result
+
+
+@ti.func
+def passing(i: ti.i32, law: ti.template(), material: ti.template(), V: ti.template(), water: ti.template()):
+    """The share of its mobility that a particle has as far as it is full."""
+    result = 1.0
+    if law[material[i], ROLE] == SAND:
+        s = ti.min(ti.max(water[i] / (law[material[i], POROSITY] * V[i]), 0.0), 1.0)
+        result = s * s * s
+    return result
+
+
+@ti.func
+def inflow(i: ti.i32, n_pairs: ti.i32, rho: ti.f32, gravity: ti.template(), law: ti.template(),
+           material: ti.template(), x: ti.template(), neighbor: ti.template(), factor: ti.template(), V: ti.template(),
+           u: ti.template(), water: ti.template(), v: ti.template(), mobility: ti.template()):  # fmt: skip
+    """Volume per time that comes in, the same less what goes out, and what comes in times how much faster it moves."""
+    own = water_potential(i, rho, gravity, law, material, x, u)
+    share = passing(i, law, material, V, water)
+    net, carried = 0.0, vec3(0.0)
+    for k in range(n_pairs):
+        j = neighbor[i, k]
+        T = conductance(i, j, factor[i, k], law, material, V, mobility)
+        if T > 0.0:
+            drop = water_potential(j, rho, gravity, law, material, x, u) - own
+            if drop > 0.0:
+                Q = T * passing(j, law, material, V, water) * drop
+                net += Q
+                carried += Q * (v[j] - v[i])
+            else:
+                net += T * share * drop
+    return net, carried
+
+
+@ti.kernel
+def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+            factor: RealTable, b: Vectors, distance: Reals, normal: Vectors, spacing: ti.f32, dt: ti.f32, rho: ti.f32,
+            whole: ti.f32, recent: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals, p: Reals, u: Reals,
+            water: Reals, exposed: Ints, c: Pores):  # fmt: skip
+    """Who is in the open, mobilities, the shares of free water that may leave, and the diagonal."""
+    least = GENTLE * rho * gravity[0].norm()
+    for i in range(n):
+        if law[material[i], ROLE] == WATER:
+            u[i] += recent * (ti.max(p[i], 0.0) - u[i])
+    for i in range(n):
+        exposed[i], c.mobility[i], c.D[i] = 0, 0.0, 0.0
+        if law[material[i], ROLE] == SAND:
+            total, steep, M = 0.5 * b[i], vec3(0.0), b[i].norm() * distance[i] * normal[i].outer_product(normal[i])
+            own = water_potential(i, rho, gravity, law, material, x, u)
+            for k in range(count[i]):
+                j = neighbor[i, k]
+                dx = difference(x[i], x[j], wraps, period)
+                total += factor[i, k] * dx
+                M -= factor[i, k] * dx.outer_product(dx)
+                if law[material[j], ROLE] > 0.0:
+                    steep += factor[i, k] * (water_potential(j, rho, gravity, law, material, x, u) - own) * dx
+            exposed[i] = ti.cast(M.trace() / 3.0 - spacing * total.norm() < SURFACE, ti.i32)
+            A, B = law[material[i], VISCOUS], law[material[i], INERTIAL]
+            c.mobility[i] = 2.0 / (A + ti.sqrt(A * A + 4.0 * B * ti.max(steep.norm(), least)))
+        elif law[material[i], ROLE] == WATER:
+            c.mobility[i] = 1.0
+    for i in range(n):
+        if law[material[i], ROLE] == WATER:
+            own, most = water_potential(i, rho, gravity, law, material, x, u), 0.0
+            for k in range(count[i]):
+                j = neighbor[i, k]
+                if law[material[j], ROLE] == SAND:
+                    T = -4.0 * V[i] * factor[i, k] * c.mobility[j]
+                    most += dt * T * ti.max(own + rho * gravity[0].dot(x[j]), 0.0)  # if nothing pressed in the pores
+            share = MOST_TAKEN * V[i] / ti.max(most, TINY)
+            if V[i] < SMALL * whole:
+                c.mobility[i] = ti.min(2.0 * share, HASTE)
+            else:
+                c.mobility[i] = ti.min(share, 1.0)
+    for i in range(n):
+        if law[material[i], ROLE] == SAND:
+            for k in range(count[i]):
+                c.D[i] += conductance(i, neighbor[i, k], factor[i, k], law, material, V, c.mobility)
+            c.D[i] *= dt / (law[material[i], POROSITY] * V[i])
+
+
+@ti.kernel
+def _sweep(n: ti.i32, x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, dt: ti.f32, step: ti.f32,
+           rho: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals, v: Vectors, u: Reals, water: Reals,
+           exposed: Ints, c: Pores, partial: RealTable):  # fmt: skip
+    """One projected step u <- u + step residual / D, the residuals after it (what is too much, in volumes of the
+    pores), and sums. With a step of zero it finds the residuals as they are."""
+    for i in range(n):
+        if law[material[i], ROLE] == SAND:
+            old, new = u[i], 0.0
+            if exposed[i] == 0 and c.D[i] > 0.0:
+                new = old
+                if step > 0.0:
+                    new = ti.max(old + step * c.residual[i] / c.D[i], 0.0)
+            u[i], c.change[i], c.before[i] = new, new - old, c.residual[i]
+    for i in range(n):
+        if law[material[i], ROLE] == SAND:
+            net, _ = inflow(i, count[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
+                            c.mobility)  # fmt: skip
+            c.residual[i] = (water[i] + dt * net) / (law[material[i], POROSITY] * V[i]) - 1.0
+    ti.loop_config(block_dim=1)
+    for s in range(BLOCKS):
+        lo, hi = block(s, n)
+        length, curvature, error, members = 0.0, 0.0, 0.0, 0.0
+        for i in range(lo, hi):
+            if law[material[i], ROLE] == SAND and exposed[i] == 0 and c.D[i] > 0.0:
+                length += c.D[i] * c.change[i] ** 2
+                curvature -= c.change[i] * (c.residual[i] - c.before[i])
+                error += ti.select(u[i] > 0.0, ti.abs(c.residual[i]), ti.max(c.residual[i], 0.0)) / c.D[i]
+                members += 1.0
+        partial[s, LENGTH], partial[s, CURVATURE] = length, curvature
+        partial[s, ERROR], partial[s, MEMBERS] = error, members
+
+
+@ti.kernel
+def _transfer(n: ti.i32, x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, dt: ti.f32, rho: ti.f32,
+              gravity: Vectors, law: RealTable, material: Ints, V: Reals, v: Vectors, u: Reals, water: Reals,
+              seeped: Reals, seeped_v: Vectors, c: Pores):  # fmt: skip
+    """What passes in this step."""
+    for i in range(n):
+        seeped[i], seeped_v[i] = 0.0, vec3(0.0)
+        if law[material[i], ROLE] > 0.0:
+            net, carried = inflow(i, count[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
+                                  c.mobility)  # fmt: skip
+            seeped[i], seeped_v[i] = dt * net, dt * carried
+
+
+@ti.kernel
+def _settle_accounts(n: ti.i32, rho: ti.f32, whole: ti.f32, law: RealTable, material: Ints, exposed: Ints, V: Reals,
+                     m: Reals, inverse_density: Reals, v: Vectors, water: Reals, seeped: Reals, seeped_v: Vectors,
+                     events: Ints):  # fmt: skip
+    """Takes over what has passed into volumes, masses and velocities; counts who is to go, to be parted, to drip."""
+    for k in range(3):
+        events[k] = 0
+    for i in range(n):
+        role = law[material[i], ROLE]
+        if role > 0.0:
+            if role == SAND:
+                water[i] = ti.max(water[i] + seeped[i], 0.0)
+                m[i] = V[i] * law[material[i], DENSITY] + rho * water[i]
+                if inverse_density[i] > 0.0:
+                    inverse_density[i] = V[i] / m[i]
+                if exposed[i] == 1 and water[i] - law[material[i], POROSITY] * V[i] >= whole:
+                    events[2] += 1
+            else:
+                V[i] = ti.max(V[i] + seeped[i], 0.0)
+                m[i] = rho * V[i]
+                if V[i] < GONE * whole:
+                    events[0] += 1
+                elif V[i] > FAT * whole:
+                    events[1] += 1
+            if inverse_density[i] > 0.0:
+                v[i] += rho * seeped_v[i] / ti.max(m[i], TINY)
+            seeped[i], seeped_v[i] = 0.0, vec3(0.0)
+
+
+class Seepage(Stage):
+    """Finds pore pressures and what water passes. Changes nothing else: volumes, masses and velocities follow before
+    the next step (`SeepageTransfer`)."""
+
+    name, place, rank = "seepage", "forces", 900
+    fields: ClassVar[tuple[Field, ...]] = (
+        Field("water", "real", "m^3", "water in its pores", carried=True),
+        Field("seeped", "real", "m^3", "water that has come in this step", carried=True),
+        Field("seeped_v", "vector", "m^4/s", "that water times how much faster it moves", carried=True),
+        Field("exposed", "int", "", "1 for sand in the open", carried=True),
+        Field("mobility", "real", "m^2/(Pa s)", "seepage per gradient of pressure; of water the share that may leave"),
+        Field("pore_D", "real", "1/Pa", "seepage: diagonal of its system"),
+        Field("pore_change", "real", "Pa", "seepage: last change of the pore pressure"),
+        Field("pore_residual", "real", "1", "seepage: what is too much for the pores, in their volume"),
+        Field("pore_before", "real", "1", "seepage: the same a sweep before"),
+    )
+
+    @classmethod
+    def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
+        return any(map(is_porous, materials)) and any(m.liquid for m in materials)
+
+    @classmethod
+    def fill(cls, world: World, rows: np.ndarray) -> None:
+        """Sand that is said to be wet begins so."""
+        for number, material in enumerate(world.materials):
+            if is_porous(material) and material.saturation:
+                mine = rows[world.particles.read("material", rows) == number]
+                wet(world, mine, material.saturation)
+
+    def __init__(self, world: World, settings: Any):
+        super().__init__(world, settings)
+        self.liquid = next(k for k, body in enumerate(world.bodies) if world.materials[body.material].liquid)
+        self.rho, self.whole = liquid_of(world).density, world.bodies[self.liquid].volume_each
+        self.law = upload(np.array([law_of(world, m) for m in world.materials]), ti.f32)
+        self.gravity = upload(np.array([world.gravity]), vec3)
+        self._partial = np.zeros((BLOCKS, SUMS), np.float32)
+        self._pores: tuple = (None, None)
+        if not world.time:
+            wet_what_lies_under_water(world)
+
+    def parts(self) -> list[Stage]:
+        return [self, SeepageTransfer(self)]
+
+    @property
+    def pores(self) -> Pores:
+        """What kernels take as one; made anew when the particles' arrays have grown."""
+        p = self.world.particles
+        if self._pores[0] != p.capacity:
+            self._pores = p.capacity, Pores(mobility=p.mobility, D=p.pore_D, change=p.pore_change,
+                                            residual=p.pore_residual, before=p.pore_before)  # fmt: skip
+        return self._pores[1]
+
+    def run(self, dt: float) -> None:
+        p, near, d = self.world.particles, self.world.neighbors, self.world.spacing
+        g = float(np.linalg.norm(self.world.gravity))
+        recent = min(dt * np.sqrt(g / d), 1.0)
+        state = (self.rho, self.gravity, self.law, p.material, p.V)
+        _survey(p.n, *near.pairs, p.wall_gradient, p.wall_distance, p.wall_normal, d, dt, self.rho, self.whole,
+                recent, self.gravity, self.law, p.material, p.V, p.p, p.pore_pressure, p.water, p.exposed,
+                self.pores)  # fmt: skip
+        lists = (p.x, near.count, near.neighbor, near.factor)
+        weight = max(self.rho * g * d, TINY)
+        sweeps, step = -1, 0.0
+        while True:
+            _sweep(p.n, *lists, dt, step, *state, p.v, p.pore_pressure, p.water, p.exposed, self.pores,
+                   self._partial)  # fmt: skip
+            length, curvature, error, members = self._partial.sum(axis=0, dtype=float)
+            sweeps += 1
+            error /= max(members, 1.0) * weight
+            if error <= TOLERANCE or sweeps == MAX_SWEEPS:
+                break
+            step = min(max(length / curvature, SHORTEST_STEP), LONGEST_STEP) if curvature > 0.0 else 1.0
+        self.results[self.name] = SolveResult(sweeps, error, error, error <= TOLERANCE)
+        _transfer(p.n, *lists, dt, *state, p.v, p.pore_pressure, p.water, p.seeped, p.seeped_v, self.pores)
+
+
+class SeepageTransfer(Stage):
+    """Changes volumes, masses and velocities of sand and water by what has passed in the last step; takes out water
+    that is all gone into pores, parts what has grown, and lets drops come out of sand that overflows."""
+
+    name, place, rank = "seepage transfer", "births", -100
+
+    def __init__(self, seepage: Seepage):
+        super().__init__(seepage.world, None)
+        self.seepage, self._events = seepage, np.zeros(3, np.int32)
+
+    def run(self, dt: float) -> None:
+        s, p = self.seepage, self.world.particles
+        _settle_accounts(p.n, s.rho, s.whole, s.law, p.material, p.exposed, p.V, p.m, p.inverse_density, p.v, p.water,
+                         p.seeped, p.seeped_v, self._events)  # fmt: skip
+        gone, fat, dripping = self._events
+        if dripping:
+            self._drip()
+        if fat:
+            self._part()
+        if gone:
+            self._take_out()
+
+    def _free_water(self) -> np.ndarray:
+        return self.world.particles.rows_of(self.seepage.liquid)
+
+    def _take_out(self) -> None:
+        rows = self._free_water()
+        self.world.remove_particles(rows[self.world.particles.read("V", rows) < GONE * self.seepage.whole])
+
+    def _part(self) -> None:
+        """What has grown becomes two, side by side."""
+        p, s = self.world.particles, self.seepage
+        rows = self._free_water()
+        rows = rows[p.read("V", rows) > FAT * s.whole]
+        half, aside = p.read("V", rows) / 2, APART * self.world.spacing * directions(p.read("id", rows))
+        x, v = p.read("x", rows), p.read("v", rows)
+        p.write("x", rows, x + aside)
+        made = self.world.add_particles(s.liquid, x - aside, v)
+        for both in (rows, made):
+            p.write("V", both, half)
+            p.write("m", both, s.rho * half)
+        p.write("p", made, p.read("p", rows))
+
+    def _drip(self) -> None:
+        """Sand in the open that holds a particle of water more than its pores lets it go, towards where there is
+        room."""
+        p, s, world = self.world.particles, self.seepage, self.world
+        room = np.array([getattr(m, "porosity", 0.0) if is_porous(m) else np.inf for m in world.materials])
+        over = p.numpy("water") - room[p.numpy("material")] * p.numpy("V")
+        rows = np.flatnonzero((over >= s.whole) & (p.numpy("exposed") == 1)).astype(np.int32)
+        rows = rows[np.argsort(p.read("id", rows))]
+        x, v, water = p.read("x", rows), p.read("v", rows), p.read("water", rows)
+        p.write("water", rows, water - s.whole)
+        p.write("m", rows, p.read("m", rows) - s.rho * s.whole)
+        world.add_particles(s.liquid, x + OUTSIDE * world.spacing * self._outwards(rows), v)
+
+    def _outwards(self, rows: np.ndarray) -> np.ndarray:
+        """Directions (n, 3) away from what is around: particles nearer than the support, and walls."""
+        p, near = self.world.particles, self.world.neighbors
+        x = p.numpy("x").astype(float)
+        out = np.zeros((len(rows), 3))
+        for k, row in enumerate(rows):
+            dx = x[row] - x
+            dx -= near.periods * np.round(dx / np.where(near.periods > 0, near.periods, 1.0))
+            r = np.linalg.norm(dx, axis=1)
+            close = (r < self.world.h) & (r > 0)
+            out[k] = (dx[close] * (1 - r[close] / self.world.h)[:, None] / r[close][:, None]).sum(axis=0)
+        out -= p.read("wall_gradient", rows) * self.world.spacing
+        size = np.linalg.norm(out, axis=1, keepdims=True)
+        up = -self.world.gravity / max(float(np.linalg.norm(self.world.gravity)), TINY)
+        return np.where(size > 0, out / np.maximum(size, TINY), up)
+
+
+def is_porous(material: Any) -> bool:
+    """Whether water seeps into it, and its friction is found by effective stress."""
+    return bool(getattr(material, "porosity", 0.0)) and material.has_yield_stress
+
+
+def liquid_of(world: World) -> Any:
+    """The material that seeps: the first liquid of the scene."""
+    return next(m for body in world.bodies if (m := world.materials[body.material]).liquid)
+
+
+def law_of(world: World, material: Any) -> list[float]:
+    """The row of a material in the table that kernels read."""
+    liquid = liquid_of(world)
+    if not is_porous(material):
+        return [WATER if material is liquid else 0.0, 1.0, 0.0, 0.0, material.density]
+    n, D, rho = material.porosity, material.grain_diameter, liquid.density
+    viscous = 150 * rho * liquid.viscosity * (1 - n) ** 2 / (n**3 * D**2)
+    return [SAND, n, viscous, 1.75 * rho * (1 - n) / (n**3 * D), material.density]
+
+
+def wet(world: World, rows: np.ndarray, saturation: float) -> None:
+    """Fills this share of the pores of particles with water."""
+    p, rho = world.particles, liquid_of(world).density
+    porosity = np.array([getattr(m, "porosity", 0.0) for m in world.materials])[p.read("material", rows)]
+    V, free = p.read("V", rows), p.read("inverse_density", rows) > 0
+    water = saturation * porosity * V
+    mass = p.read("m", rows) + rho * (water - p.read("water", rows))
+    p.write("water", rows, water)
+    p.write("m", rows, mass)
+    p.write("inverse_density", rows, np.where(free, V / mass, 0.0))
+
+
+def wet_what_lies_under_water(world: World) -> None:
+    """Sand whose saturation is not given is full where free water stands above it, in columns of one spacing."""
+    p, g = world.particles, float(np.linalg.norm(world.gravity))
+    material = p.numpy("material")
+    unknown = [is_porous(m) and m.saturation is None for m in world.materials]
+    liquid = [m is liquid_of(world) for m in world.materials]
+    sand, water = np.flatnonzero(np.array(unknown)[material]), np.flatnonzero(np.array(liquid)[material])
+    if not g or not len(sand) or not len(water):
+        return
+    x, up = p.numpy("x").astype(float), -world.gravity / g
+    across = np.linalg.svd(up[None])[2][1:]  # two directions at right angles to it
+    column = np.floor((x @ across.T) / world.spacing + 0.25).astype(np.int64)
+    column -= column.min(axis=0)
+    number = column[:, 0] * (column[:, 1].max() + 1) + column[:, 1]
+    top = np.full(number.max() + 1, -np.inf)
+    np.maximum.at(top, number[water], x[water] @ up)
+    wet(world, sand[x[sand] @ up < top[number[sand]]].astype(np.int32), 1.0)
+
+
+def directions(ids: np.ndarray) -> np.ndarray:
+    """Unit vectors (n, 3), even on the sphere, one for each number."""
+    turn, height = 2 * np.pi * ((ids * 0.6180339887) % 1.0), 2 * ((ids * 0.7548776662) % 1.0) - 1
+    flat = np.sqrt(1 - height**2)
+    return np.stack([flat * np.cos(turn), height, flat * np.sin(turn)], axis=1)
