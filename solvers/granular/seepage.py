@@ -18,8 +18,8 @@ of sand knows how much water it holds, w of at most n V (n is the porosity), and
 - *incompressible*: pores do not hold more than they have room for, and where they are not full the pressure is that of
   air. So 0 <= u perpendicular to n V - w >= 0 at the end of a step. It is solved for by projected sweeps, as the
   pressures of liquids are (`pressure.projection`), and begins with the pressures of the last step.
-- *free water* next to the sand has u = p, as its mean over the last sqrt(d / g) or so, since p jitters; and it gives or takes volume: its particles shrink until they are
-  gone, or grow and are parted in two. (There is no resistance on its side of a pair: 4 m_k in place of m_k + m_l.)
+- *free water* next to the sand has u = p, as its mean over the last sqrt(d / g) or so, since p jitters; and it gives or takes volume: its particles shrink until what is
+  left joins another, or grow and are parted in two. (There is no resistance on its side of a pair: 4 m_k in place of m_k + m_l.)
 - *in the open* u = 0. What comes out there gathers until it is enough for a particle of water.
 
 Volume is kept, in water and pores together, and so is momentum: what passes takes its velocity along. Capillarity is
@@ -46,14 +46,14 @@ TOLERANCE = 2e-3  # mean error of the pore pressure, in rho g d
 MAX_SWEEPS = 100
 LONGEST_STEP, SHORTEST_STEP = 20.0, 0.1
 GENTLE = 1e-3  # of the weight of water: the least gradient by which Ergun's mobility is found
-MOST_TAKEN = 0.5  # share of a particle of water that may seep away in a step
-SMALL, FAT, GONE = 0.3, 1.5, 1e-4  # in volumes of a particle of water: it is drawn in at once, parted, taken out
-HASTE = 10.0  # how much faster small ones are drawn in
+MOST_TAKEN = 0.3  # share of a particle of water that may seep away in a step
+SMALL, FAT = 0.5, 1.5  # in volumes of a particle of water: smaller ones join others, larger ones are parted
 APART = 0.25  # distance of the two halves from where the whole was [spacings]
 OUTSIDE = 0.9  # distance from sand at which water appears [spacings]
 TINY = 1e-30
 
 LENGTH, CURVATURE, ERROR, MEMBERS, SUMS = range(5)
+GOING, GROWN, DRIPPING = range(3)  # events
 
 Pores: TypeAlias = ti.types.argpack(mobility=Reals, D=Reals, change=Reals, residual=Reals, before=Reals)
 
@@ -92,10 +92,10 @@ def passing(i: ti.i32, law: ti.template(), material: ti.template(), V: ti.templa
 def inflow(i: ti.i32, n_pairs: ti.i32, rho: ti.f32, gravity: ti.template(), law: ti.template(),
            material: ti.template(), x: ti.template(), neighbor: ti.template(), factor: ti.template(), V: ti.template(),
            u: ti.template(), water: ti.template(), v: ti.template(), mobility: ti.template()):  # fmt: skip
-    """Volume per time that comes in, the same less what goes out, and what comes in times how much faster it moves."""
+    """Volume per time that comes in, less what goes out; what comes in; and that times how much faster it moves."""
     own = water_potential(i, rho, gravity, law, material, x, u)
     share = passing(i, law, material, V, water)
-    net, carried = 0.0, vec3(0.0)
+    net, comes, carried = 0.0, 0.0, vec3(0.0)
     for k in range(n_pairs):
         j = neighbor[i, k]
         T = conductance(i, j, factor[i, k], law, material, V, mobility)
@@ -104,16 +104,17 @@ def inflow(i: ti.i32, n_pairs: ti.i32, rho: ti.f32, gravity: ti.template(), law:
             if drop > 0.0:
                 Q = T * passing(j, law, material, V, water) * drop
                 net += Q
+                comes += Q
                 carried += Q * (v[j] - v[i])
             else:
                 net += T * share * drop
-    return net, carried
+    return net, comes, carried
 
 
 @ti.kernel
 def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
             factor: RealTable, b: Vectors, distance: Reals, normal: Vectors, spacing: ti.f32, dt: ti.f32, rho: ti.f32,
-            whole: ti.f32, recent: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals, p: Reals, u: Reals,
+            recent: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals, p: Reals, u: Reals,
             water: Reals, exposed: Ints, c: Pores):  # fmt: skip
     """Who is in the open, mobilities, the shares of free water that may leave, and the diagonal."""
     least = GENTLE * rho * gravity[0].norm()
@@ -144,12 +145,8 @@ def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
                 j = neighbor[i, k]
                 if law[material[j], ROLE] == SAND:
                     T = -4.0 * V[i] * factor[i, k] * c.mobility[j]
-                    most += dt * T * ti.max(own + rho * gravity[0].dot(x[j]), 0.0)  # if nothing pressed in the pores
-            share = MOST_TAKEN * V[i] / ti.max(most, TINY)
-            if V[i] < SMALL * whole:
-                c.mobility[i] = ti.min(2.0 * share, HASTE)
-            else:
-                c.mobility[i] = ti.min(share, 1.0)
+                    most += dt * T * ti.max(own - water_potential(j, rho, gravity, law, material, x, u), 0.0)
+            c.mobility[i] = ti.min(MOST_TAKEN * V[i] / ti.max(most, TINY), 1.0)
     for i in range(n):
         if law[material[i], ROLE] == SAND:
             for k in range(count[i]):
@@ -173,8 +170,8 @@ def _sweep(n: ti.i32, x: Vectors, count: Ints, neighbor: IntTable, factor: RealT
             u[i], c.change[i], c.before[i] = new, new - old, c.residual[i]
     for i in range(n):
         if law[material[i], ROLE] == SAND:
-            net, _ = inflow(i, count[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
-                            c.mobility)  # fmt: skip
+            net, _, _ = inflow(i, count[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
+                               c.mobility)  # fmt: skip
             c.residual[i] = (water[i] + dt * net) / (law[material[i], POROSITY] * V[i]) - 1.0
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
@@ -191,45 +188,57 @@ def _sweep(n: ti.i32, x: Vectors, count: Ints, neighbor: IntTable, factor: RealT
 
 
 @ti.kernel
-def _transfer(n: ti.i32, x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, dt: ti.f32, rho: ti.f32,
-              gravity: Vectors, law: RealTable, material: Ints, V: Reals, v: Vectors, u: Reals, water: Reals,
-              seeped: Reals, seeped_v: Vectors, c: Pores):  # fmt: skip
-    """What passes in this step."""
+def _transfer(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+              factor: RealTable, dt: ti.f32, rho: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals,
+              v: Vectors, u: Reals, water: Reals, whole: ti.f32, m: Reals, ids: Ints, seeped: Reals, seeped_v: Vectors,
+              heir: Ints, c: Pores):  # fmt: skip
+    """What passes in this step, what it does to velocities, and to whom water that is nearly gone leaves the rest: to
+    the nearest water that is not, or to the nearest sand."""
     for i in range(n):
         seeped[i], seeped_v[i] = 0.0, vec3(0.0)
         if law[material[i], ROLE] > 0.0:
-            net, carried = inflow(i, count[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
-                                  c.mobility)  # fmt: skip
-            seeped[i], seeped_v[i] = dt * net, dt * carried
+            net, comes, carried = inflow(i, count[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
+                                         c.mobility)  # fmt: skip
+            seeped[i], seeped_v[i] = dt * net, dt * carried / (m[i] / rho + dt * comes)
+    for i in range(n):
+        heir[i] = -1
+        if law[material[i], ROLE] == WATER and V[i] + seeped[i] < SMALL * whole:
+            nearest = 1e30
+            for k in range(count[i]):
+                j = neighbor[i, k]
+                role, r = law[material[j], ROLE], difference(x[i], x[j], wraps, period).norm()
+                if role == SAND:
+                    r += 1e10  # water goes first
+                if role > 0.0 and j != i and r < nearest and (role == SAND or V[j] + seeped[j] >= SMALL * whole):
+                    nearest, heir[i] = r, ids[j]
 
 
 @ti.kernel
-def _settle_accounts(n: ti.i32, rho: ti.f32, whole: ti.f32, law: RealTable, material: Ints, exposed: Ints, V: Reals,
-                     m: Reals, inverse_density: Reals, v: Vectors, water: Reals, seeped: Reals, seeped_v: Vectors,
-                     events: Ints):  # fmt: skip
+def _settle_accounts(n: ti.i32, rho: ti.f32, whole: ti.f32, law: RealTable, material: Ints, exposed: Ints, heir: Ints,
+                     V: Reals, m: Reals, inverse_density: Reals, v: Vectors, water: Reals, seeped: Reals,
+                     seeped_v: Vectors, events: Ints):  # fmt: skip
     """Takes over what has passed into volumes, masses and velocities; counts who is to go, to be parted, to drip."""
     for k in range(3):
         events[k] = 0
     for i in range(n):
         role = law[material[i], ROLE]
-        if role > 0.0:
-            if role == SAND:
-                water[i] = ti.max(water[i] + seeped[i], 0.0)
-                m[i] = V[i] * law[material[i], DENSITY] + rho * water[i]
-                if inverse_density[i] > 0.0:
-                    inverse_density[i] = V[i] / m[i]
-                if exposed[i] == 1 and water[i] - law[material[i], POROSITY] * V[i] >= whole:
-                    events[2] += 1
-            else:
-                V[i] = ti.max(V[i] + seeped[i], 0.0)
-                m[i] = rho * V[i]
-                if V[i] < GONE * whole:
-                    events[0] += 1
-                elif V[i] > FAT * whole:
-                    events[1] += 1
+        if role == SAND:
+            water[i] = ti.max(water[i] + seeped[i], 0.0)
+            m[i] = V[i] * law[material[i], DENSITY] + rho * water[i]
             if inverse_density[i] > 0.0:
-                v[i] += rho * seeped_v[i] / ti.max(m[i], TINY)
-            seeped[i], seeped_v[i] = 0.0, vec3(0.0)
+                inverse_density[i] = V[i] / m[i]
+            if exposed[i] == 1 and water[i] - law[material[i], POROSITY] * V[i] >= whole:
+                events[DRIPPING] += 1
+        elif role == WATER:
+            V[i] = ti.max(V[i] + seeped[i], 0.0)
+            m[i] = rho * V[i]
+            if heir[i] >= 0:
+                events[GOING] += 1
+            elif V[i] > FAT * whole:
+                events[GROWN] += 1
+        if inverse_density[i] > 0.0:
+            v[i] += seeped_v[i]
+        seeped[i], seeped_v[i] = 0.0, vec3(0.0)
 
 
 class Seepage(Stage):
@@ -240,7 +249,9 @@ class Seepage(Stage):
     fields: ClassVar[tuple[Field, ...]] = (
         Field("water", "real", "m^3", "water in its pores", carried=True),
         Field("seeped", "real", "m^3", "water that has come in this step", carried=True),
-        Field("seeped_v", "vector", "m^4/s", "that water times how much faster it moves", carried=True),
+        Field("seeped_v", "vector", "m/s", "change of velocity by that water", carried=True),
+        Field("heir", "int", "", "the id of who gets what is left of nearly used up water, -1 for none", carried=True,
+              initial=-1),
         Field("exposed", "int", "", "1 for sand in the open", carried=True),
         Field("mobility", "real", "m^2/(Pa s)", "seepage per gradient of pressure; of water the share that may leave"),
         Field("pore_D", "real", "1/Pa", "seepage: diagonal of its system"),
@@ -289,7 +300,7 @@ class Seepage(Stage):
         g = float(np.linalg.norm(self.world.gravity))
         recent = min(dt * np.sqrt(g / d), 1.0)
         state = (self.rho, self.gravity, self.law, p.material, p.V)
-        _survey(p.n, *near.pairs, p.wall_gradient, p.wall_distance, p.wall_normal, d, dt, self.rho, self.whole,
+        _survey(p.n, *near.pairs, p.wall_gradient, p.wall_distance, p.wall_normal, d, dt, self.rho,
                 recent, self.gravity, self.law, p.material, p.V, p.p, p.pore_pressure, p.water, p.exposed,
                 self.pores)  # fmt: skip
         lists = (p.x, near.count, near.neighbor, near.factor)
@@ -305,7 +316,8 @@ class Seepage(Stage):
                 break
             step = min(max(length / curvature, SHORTEST_STEP), LONGEST_STEP) if curvature > 0.0 else 1.0
         self.results[self.name] = SolveResult(sweeps, error, error, error <= TOLERANCE)
-        _transfer(p.n, *lists, dt, *state, p.v, p.pore_pressure, p.water, p.seeped, p.seeped_v, self.pores)
+        _transfer(p.n, *near.pairs, dt, *state, p.v, p.pore_pressure, p.water, self.whole, p.m, p.id, p.seeped,
+                  p.seeped_v, p.heir, self.pores)  # fmt: skip
 
 
 class SeepageTransfer(Stage):
@@ -320,22 +332,40 @@ class SeepageTransfer(Stage):
 
     def run(self, dt: float) -> None:
         s, p = self.seepage, self.world.particles
-        _settle_accounts(p.n, s.rho, s.whole, s.law, p.material, p.exposed, p.V, p.m, p.inverse_density, p.v, p.water,
+        _settle_accounts(p.n, s.rho, s.whole, s.law, p.material, p.exposed, p.heir, p.V, p.m, p.inverse_density, p.v, p.water,
                          p.seeped, p.seeped_v, self._events)  # fmt: skip
-        gone, fat, dripping = self._events
-        if dripping:
-            self._drip()
-        if fat:
+        if self._events[GOING]:
+            self._join()
+        if self._events[GROWN]:
             self._part()
-        if gone:
-            self._take_out()
+        if self._events[DRIPPING]:
+            self._drip()
 
     def _free_water(self) -> np.ndarray:
         return self.world.particles.rows_of(self.seepage.liquid)
 
-    def _take_out(self) -> None:
+    def _join(self) -> None:
+        """What is left of nearly used up water becomes part of its heir, with its momentum."""
+        p, rho = self.world.particles, self.seepage.rho
         rows = self._free_water()
-        self.world.remove_particles(rows[self.world.particles.read("V", rows) < GONE * self.seepage.whole])
+        heir = p.read("heir", rows)
+        going, heir = rows[heir >= 0], heir[heir >= 0]
+        place = {one: row for row, one in enumerate(p.numpy("id").tolist())}
+        to = np.array([place[one] for one in heir.tolist()], np.int32)
+        V, share = p.read("V", going).astype(float), np.zeros(p.n)
+        momentum = np.zeros((p.n, 3))
+        np.add.at(share, to, V)
+        np.add.at(momentum, to, rho * V[:, None] * p.read("v", going))
+        takers = np.unique(to)
+        mass = p.read("m", takers).astype(float)
+        field = np.where(p.read("body", takers) == self.seepage.liquid, "V", "water")
+        for name in ("V", "water"):
+            own = takers[field == name]
+            p.write(name, own, p.read(name, own) + share[own])
+        total = mass + rho * share[takers]
+        p.write("v", takers, (mass[:, None] * p.read("v", takers) + momentum[takers]) / total[:, None])
+        p.write("m", takers, total)
+        self.world.remove_particles(going)
 
     def _part(self) -> None:
         """What has grown becomes two, side by side."""
