@@ -147,6 +147,31 @@ class BodyView:
         own = [k for k, group in enumerate(grains.groups) if group.number == self._number] if grains else []
         return grains.read("x", grains.rows_of(own[0])) if grains and own else np.zeros((0, 3), np.float32)
 
+    # --- wet sand ---------------------------------------------------------------------------------------
+
+    @property
+    def pore_pressure(self) -> np.ndarray:
+        """Pressures of the water in the pores of sand (n,) [Pa]."""
+        self._only_sand("pore_pressure")
+        return self._read("pore_pressure")
+
+    @property
+    def effective_pressure(self) -> np.ndarray:
+        """What grains bear of the pressure, and what friction grows with (n,) [Pa]."""
+        return np.maximum(self.pressure - self.pore_pressure, 0.0)
+
+    @property
+    def saturation(self) -> np.ndarray:
+        """The share of its pores that water fills (n,); more than 1 where water is about to come out."""
+        self._only_sand("saturation")
+        if "water" not in self._sim.world.particles.schema:  # nothing is there that could seep
+            return np.zeros(len(self), np.float32)
+        return self._read("water") / (self.material.porosity * self._read("V"))
+
+    def _only_sand(self, name: str) -> None:
+        if not self.material.has_yield_stress:
+            raise PliantError(f"{self._name} has no {name}: it is not sand (pl.Granular with friction or cohesion)")
+
     # --- elastic bodies ---------------------------------------------------------------------------------
 
     @property
