@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 import taichi as ti
 
+from pliant.boundary.images import Images
 from pliant.core.backend import upload
 from pliant.core.fields import Field
 from pliant.core.options import param, positive
@@ -75,6 +76,7 @@ class Projection(PressureSolver):
         self.partial = ti.ndarray(ti.f32, (BLOCKS, friction.SUMS))
         self.sums = np.zeros(friction.SUMS, np.float32)  # of NumPy, so that the host reads them at no cost
         self.least = LONELY * self._full_diagonal()
+        self.images = Images(world.neighbors, world.walls)
         self.friction = Friction(world) if "stress" in world.particles.schema else None
         self.solves_friction = self.friction is not None
         self.couplings: list[Coupling] = []  # that have a say in this step
@@ -97,9 +99,9 @@ class Projection(PressureSolver):
     def prepare(self) -> None:
         p = self.world.particles
         apparent = p.effective_inverse_density if "effective_inverse_density" in p.schema else p.inverse_density
+        self.images.update()
         correction.find_corrections(p.n, *self.world.neighbors.pairs, p.wall_gradient, self.world.spacing,
-                                    self.weight, p.v, self._mixed, p.material, self._liquid, p.wall_distance,
-                                    p.wall_normal, p.L, p.bent, p.inside, p.lopsided)  # fmt: skip
+                                    self.weight, p.v, self._mixed, p.material, self._liquid, self.images.lopsided, self.images.trace, p.L, p.bent, p.inside, p.lopsided)  # fmt: skip
         system.prepare(p.n, *self.operator(), p.V, apparent, 1.0, p.D)
         if self.friction:
             self.friction.prepare(apparent)
@@ -113,7 +115,7 @@ class Projection(PressureSolver):
     def operator(self, velocities: bool = True) -> tuple:
         """What kernels take after n for K as velocities see it, or displacements: pairs, walls and corrections."""
         p = self.world.particles
-        return (*self.world.neighbors.pairs, p.wall_gradient, self.corrected and velocities, p.bent, p.L)
+        return (*self.world.neighbors.pairs, *self.images.rows, p.wall_gradient, self.corrected and velocities, p.bent, p.L)
 
     def warm_start(self, dt: float) -> None:
         p = self.world.particles

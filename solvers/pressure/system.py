@@ -69,7 +69,8 @@ def bends(i: ti.i32, corrected: ti.template(), bent: ti.template()):
 
 @ti.kernel
 def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, V: Reals,
+            factor: RealTable, start: Ints, size: Ints, image: Ints, E: Vectors, back: Vectors,
+            b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, V: Reals,
             inverse_density: Reals, share: ti.f32, D: Reals):  # fmt: skip
     """D_i = w_i |sum_j L_i G_ij + b_i|^2 + share sum_j w_j V_i / V_j |L_i G_ij|^2 with the inverse densities w; share
     is 1 for pressures."""
@@ -82,13 +83,15 @@ def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
                 G = times(L[i], G)
             total += G
             others += inverse_density[j] / V[j] * G.dot(G)
+        for m in range(start[i], start[i] + size[i]):
+            others += inverse_density[image[m]] / V[image[m]] * back[m].norm_sqr()
         total += b[i]
         D[i] = inverse_density[i] * total.dot(total) + share * V[i] * others
 
 
 @ti.func
 def pressure_gradient(i: ti.i32, q: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-                      count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template(),
+                      count: ti.template(), neighbor: ti.template(), factor: ti.template(), start: ti.template(), size: ti.template(), image: ti.template(), E: ti.template(), back: ti.template(), b: ti.template(),
                       corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
     """sum_j (q_i L_i + q_j L_j) G_ij + q_i b_i: minus the force of pressures q."""
     total = vec3(0.0)
@@ -100,12 +103,14 @@ def pressure_gradient(i: ti.i32, q: ti.template(), wraps: ti.template(), period:
         for k in range(count[i]):
             j = neighbor[i, k]
             total += (q[i] + q[j]) * factor[i, k] * difference(x[i], x[j], wraps, period)
+    for m in range(start[i], start[i] + size[i]):
+        total += q[image[m]] * E[m]
     return total + q[i] * b[i]
 
 
 @ti.func
 def divergence(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-               count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template(),
+               count: ti.template(), neighbor: ti.template(), factor: ti.template(), start: ti.template(), size: ti.template(), image: ti.template(), E: ti.template(), back: ti.template(), b: ti.template(),
                corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
     """sum_j L_i G_ij . (u_i - u_j) + b_i . u_i: growth of the density ratio by displacements or velocities u."""
     total = 0.0
@@ -115,7 +120,15 @@ def divergence(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.tem
         for k in range(count[i]):
             j = neighbor[i, k]
             total += factor[i, k] * difference(x[i], x[j], wraps, period).dot(u[i] - u[j])
-    return total + b[i].dot(u[i])
+    return total + b[i].dot(u[i]) + moved_images(i, u, start, size, image, back)
+
+
+@ti.func
+def moved_images(i: ti.i32, u: ti.template(), start: ti.template(), size: ti.template(), image: ti.template(), back: ti.template()):
+    total = 0.0
+    for m in range(start[i], start[i] + size[i]):
+        total += back[m].dot(u[image[m]])
+    return total
 
 
 @ti.func
@@ -132,19 +145,21 @@ def gradient_of(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.te
 
 @ti.kernel
 def begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-          factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
+          factor: RealTable, start: Ints, size: Ints, image: Ints, E: Vectors, back: Vectors,
+            b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
           inverse_density: Reals, dt: ti.f32, p: Reals, q: Reals, dv: Vectors):  # fmt: skip
     """Starts from the pressures of the last step: adds what they do to velocities."""
     for i in range(n):
         q[i] = dt * dt * p[i]
     for i in range(n):
-        dv[i] -= inverse_density[i] / dt * pressure_gradient(i, q, wraps, period, x, count, neighbor, factor, b,
+        dv[i] -= inverse_density[i] / dt * pressure_gradient(i, q, wraps, period, x, count, neighbor, factor, start, size, image, E, back, b,
                                                              corrected, bent, L)  # fmt: skip
 
 
 @ti.kernel
 def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
+            factor: RealTable, start: Ints, size: Ints, image: Ints, E: Vectors, back: Vectors,
+            b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
             flux: Reals, wall: Reals, density: Reals, D: Reals, least: ti.f32, v: Vectors, dt: ti.f32,
             compression: ti.f32, feedback: ti.f32, slack: ti.f32, q: Reals, source: Reals, residual: Reals,
             partial: RealTable, sums: Reals):  # fmt: skip
@@ -157,10 +172,10 @@ def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
         source[i] = 0.0
         if ti.static(corrected):
             B = gradient_of(i, v, wraps, period, x, count, neighbor, factor, L)
-            rate = B.trace() + b[i].dot(v[i])
+            rate = B.trace() + b[i].dot(v[i]) + moved_images(i, v, start, size, image, back)
             source[i] = dt * dt * ti.abs((B @ B).trace())
         else:
-            rate = divergence(i, v, wraps, period, x, count, neighbor, factor, b, corrected, bent, L)
+            rate = divergence(i, v, wraps, period, x, count, neighbor, factor, start, size, image, E, back, b, corrected, bent, L)
         excess = density[i] + wall[i] - REST
         error = ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
         within = excess - (1.0 - feedback) * ti.min(ti.max(excess, -slack), slack)
@@ -237,7 +252,8 @@ def tally(s: ti.i32, n: ti.i32, V: ti.template(), volume: ti.f32, D: ti.template
 
 @ti.kernel
 def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
+            factor: RealTable, start: Ints, size: Ints, image: Ints, E: Vectors, back: Vectors,
+            b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
             V: Reals, volume: ti.f32, inverse_density: Reals, D: Reals, least: ti.f32, rate: ti.f32, step: ti.f32,
             q: Reals, change: Reals, a: Vectors, moved: Vectors, response: Reals, residual: Reals, partial: RealTable,
             sums: Reals):  # fmt: skip
@@ -248,11 +264,11 @@ def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
         q[i] = projected(old, step, residual[i], D[i], least, inside[i])
         change[i] = q[i] - old
     for i in range(n):
-        a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, b,
+        a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, start, size, image, E, back, b,
                                                        corrected, bent, L)  # fmt: skip
         moved[i] += rate * a[i]
     for i in range(n):
-        response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b, corrected, bent, L)
+        response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, start, size, image, E, back, b, corrected, bent, L)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         tally(s, n, V, volume, D, least, inside, q, change, response, residual, partial)
@@ -266,7 +282,8 @@ def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
 
 @ti.kernel
 def push(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-         factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
+         factor: RealTable, start: Ints, size: Ints, image: Ints, E: Vectors, back: Vectors,
+            b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
          inverse_density: Reals, D: Reals, least: ti.f32, step: ti.f32, residual: Reals, q: Reals, change: Reals,
          a: Vectors):  # fmt: skip
     """The first half of `iterate`, and what it does to free particles. Where D is zero nothing presses: most of a solid
@@ -278,7 +295,7 @@ def push(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: In
     for i in range(n):
         a[i] = vec3(0.0)
         if D[i] > 0.0:
-            a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, b,
+            a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, start, size, image, E, back, b,
                                                            corrected, bent, L)  # fmt: skip
 
 
@@ -290,7 +307,8 @@ def add(n: ti.i32, rate: ti.f32, a: Vectors, moved: Vectors):
 
 @ti.kernel
 def follow(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-           factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
+           factor: RealTable, start: Ints, size: Ints, image: Ints, E: Vectors, back: Vectors,
+            b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
            V: Reals, volume: ti.f32, D: Reals, least: ti.f32, rate: ti.f32, q: Reals, change: Reals, a: Vectors,
            moved: Vectors, response: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
     """The second half: what accelerations, as they are then, do to `moved` and to residuals, and the sums."""
@@ -298,7 +316,7 @@ def follow(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: 
         moved[i] += rate * a[i]
         response[i] = 0.0
         if D[i] > 0.0:
-            response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b, corrected, bent, L)
+            response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, start, size, image, E, back, b, corrected, bent, L)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         tally(s, n, V, volume, D, least, inside, q, change, response, residual, partial)
