@@ -1,156 +1,317 @@
-"""Mirror images of particles in walls (prototype)."""
+"""Mirror images: walls as liquids see them.
+
+To a plane wall at the distances phi_i and phi_j of two particles, the mirror image of j is at the distance R from i,
+
+    R^2 = |x_ij|^2 + 4 phi_i phi_j,    wall density of i = sum_j V_j W(R),
+
+j = i included. A lattice that reaches up to the wall then has density 1 next to it, as if it went on behind. The sum
+is a potential of pairs, whose gradients with respect to both particles,
+
+    E_ij = V_j W'(R) / R (x_ij + 2 phi_j grad phi_i),    B_ij = V_j W'(R) / R (-x_ij + 2 phi_i grad phi_j),
+
+are what the pressure system needs (`solvers.pressure.system`): symmetric, since V_i E_ij = V_j B_ji. Along the wall they
+are those of one more neighbor: what is next to a side wall is carried by the pressure like all the rest. (A wall that
+depends on the distance alone, as `volume_map` has it, gives no such support: the first column in a tank lacked a fifth
+of it, sank, and swung along the wall at twice the frequency of the waves.)
+
+Where sides meet, a particle has images in each, and in all combinations of them, for which the 4 phi_i phi_j add up: in
+a right-angled edge or corner this is exact. It counts 1 - (n_s . n_t)^2 for sides that are not at right angles, so that
+opposite ones have none in common. At curved walls phi is the distance of the map, and the image is that in the plane
+next to each particle; it counts 2 n_i . n_j, at most 1 and at least 0: what is around a corner has no image here.
+
+In a fluid that has moved, first layers are no lattice, and stand at 0.5 to 0.55 d: as phi counts d/2 + STEEP (phi - d/2),
+which leaves the pressure of the first layer right.
+
+Only liquids see images (`mirrored`); all else has the walls of `volume_map`. Images of all particles are seen.
+
+**Forces on walls.** Of what the pressures of a pair do, x_ij is between the two, and the rest is given by the wall: to
+i, V_i (p_i + p_j) V_j W'(R) / R 2 phi_j grad phi_i.
+"""
+
+from typing import TypeAlias
 
 import numpy as np
 import taichi as ti
 
 from pliant.boundary.distance_map import Blocks, Directory
-from pliant.boundary.walls import PIVOT, PLACE, SPIN, VELOCITY, Walls, rotation, side_at
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.boundary.volume_map import KNOWN
+from pliant.boundary.wall_patches import add_to_patches
+from pliant.boundary.walls import CLEARANCE, PIVOT, PLACE, SPIN, VELOCITY, Walls, rotation, side_at
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, VectorTable, vec3
+from pliant.core.fields import Field
 from pliant.core.neighbors import Neighbors, difference
+from pliant.core.reduce import BLOCKS, block
 
-IMAGE_REACH = 1.75  # in spacings
-NEAR = 3  # sides a particle may see
+STEEP = 1.06  # see above
+IMAGE_REACH = KNOWN  # in spacings: h - CLEARANCE, further away nothing has an image in reach
+SIDES = 4  # that a particle may see: the nearest of them
+START_ROOM = 4096  # pairs of particles and images
 
-VectorTable = ti.types.ndarray(dtype=vec3, ndim=2)
+FIELDS = (
+    Field("image_gradient", "vector", "1/m", "gradient of wall_density with respect to the particle itself"),
+    Field("image_lopsided", "vector", "1/m", "sum of the gradients of images: sum_j E_ij"),
+    Field("image_trace", "real", "1", "-sum_j V_j W'(R) R: what images add to the trace of sum_j G_ij x_ij^T"),
+)
+
+# The sides of walls that particles see: how many, their distances [m] and gradients (both stretched by STEEP), the
+# speed of the wall along that gradient [m/s], the number of the side, and what the wall gives along it.
+Sides: TypeAlias = ti.types.argpack(side_count=Ints, side_phi=RealTable, side_gradient=VectorTable, side_speed=RealTable,
+                                    side_number=IntTable, side_push=RealTable)  # fmt: skip
+
+# Pairs of a particle i and another's image, for each i the entries `image_start[i]` and `image_count[i] - 1` more: who it is, where
+# it stands in the list of neighbors, E_ij where pressures of j act on i, B_ij where j adds to the density of i.
+Rows: TypeAlias = ti.types.argpack(image_start=Ints, image_count=Ints, image_of=Ints, image_slot=Ints, image_E=Vectors,
+                                   image_B=Vectors)  # fmt: skip
+
+
+@ti.func
+def farthest(i: ti.i32, c: ti.template()):
+    """Where to note one more side: behind the others, or in place of the farthest."""
+    place = c.side_count[i]
+    if place == SIDES:
+        place = 0
+        for s in range(1, SIDES):
+            if c.side_phi[i, s] > c.side_phi[i, place]:
+                place = s
+    return place
 
 
 @ti.kernel
-def _find_sides(n: ti.i32, x: Vectors, wall: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors, frame: Vectors,
-                cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks, first: ti.i32,
-                near: Ints, phi: RealTable, normal: VectorTable, speed: RealTable, number: IntTable):  # fmt: skip
+def _find_sides(n: ti.i32, x: Vectors, wall: ti.i32, first: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors,
+                frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks,
+                c: Sides):  # fmt: skip
+    """Notes the sides of one wall, the `wall`-th, numbered from `first` on."""
     for i in range(n):
         if wall == 0:
-            near[i] = 0
+            c.side_count[i] = 0
         R, arm = rotation(pose), x[i] - pose[PLACE]
         local = R.transpose() @ arm + pose[PIVOT]
         for k in range(sides):
             distance, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
-            if distance < IMAGE_REACH * spacing and near[i] < NEAR:
-                s = near[i]
-                phi[i, s], normal[i, s], number[i, s] = ti.max(distance, 0.0), R @ outward, first + k
-                speed[i, s] = (pose[VELOCITY] + pose[SPIN].cross(arm)).dot(R @ outward)
-                near[i] = s + 1
+            if distance < IMAGE_REACH * spacing:
+                s, gradient = farthest(i, c), STEEP * (R @ outward)
+                phi = 0.5 * spacing + STEEP * (ti.max(distance, CLEARANCE * spacing) - 0.5 * spacing)
+                if s == c.side_count[i] or phi < c.side_phi[i, s]:
+                    c.side_count[i] = ti.max(c.side_count[i], s + 1)
+                    c.side_phi[i, s], c.side_gradient[i, s], c.side_number[i, s] = phi, gradient, first + k
+                    c.side_speed[i, s] = gradient.dot(pose[VELOCITY] + pose[SPIN].cross(arm))
 
 
 @ti.func
-def common(j: ti.i32, wanted: ti.i32, near: ti.template(), number: ti.template()):
+def common(j: ti.i32, number: ti.i32, c: ti.template()):
+    """Which of the sides that j sees has this number; -1 if none."""
     found = -1
-    for s in range(near[j]):
-        if number[j, s] == wanted:
+    for s in range(c.side_count[j]):
+        if c.side_number[j, s] == number:
             found = s
     return found
 
 
+@ti.func
+def mirror(i: ti.i32, j: ti.i32, dx: vec3, chosen: ti.i32, c: ti.template()):
+    """The image of j in a set of the sides that i sees, one bit each: R^2, how much it counts, R times the gradients of
+    R with respect to i and j, and R dR/dt by the motion of the walls."""
+    R2, weight, here, there, moving = dx.norm_sqr(), 1.0, dx, -dx, 0.0
+    for s in range(c.side_count[i]):
+        if (chosen >> s) & 1:
+            t = common(j, c.side_number[i, s], c)
+            if t < 0:
+                weight = 0.0
+            else:
+                near, far, n = 2.0 * c.side_phi[i, s], 2.0 * c.side_phi[j, t], c.side_gradient[i, s] / STEEP
+                R2 += near * far
+                here += far * c.side_gradient[i, s]
+                there += near * c.side_gradient[j, t]
+                moving += far * c.side_speed[i, s] + near * c.side_speed[j, t]
+                weight *= ti.min(ti.max(2.0 * n.dot(c.side_gradient[j, t]) / STEEP, 0.0), 1.0)
+                for other in range(s):
+                    if (chosen >> other) & 1:
+                        weight *= ti.max(1.0 - (n.dot(c.side_gradient[i, other]) / STEEP) ** 2, 0.0)
+    return R2, weight, here, there, moving
+
+
 @ti.kernel
 def _count_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-                  factor: RealTable, h: ti.f32, near: Ints, phi: RealTable, number: IntTable, start: Ints, size: Ints,
-                  total: Ints):  # fmt: skip
+                  factor: RealTable, h: ti.f32, c: Sides, rows: Rows, total: Ints):  # fmt: skip
+    """Makes room for each particle's images. Where its entries stand depends on threads; what they are does not."""
     total[0] = 0
     for i in range(n):
         found = 0
-        if near[i] > 0:
+        if c.side_count[i] > 0:
             for k in range(count[i]):
                 j = neighbor[i, k]
-                if j != i and near[j] > 0:
-                    r2 = difference(x[i], x[j], wraps, period).norm_sqr()
-                    closest = 1e30
-                    for s in range(near[i]):
-                        t = common(j, number[i, s], near, number)
+                if j != i:
+                    r2, within = difference(x[i], x[j], wraps, period).norm_sqr(), 0
+                    for s in range(c.side_count[i]):
+                        t = common(j, c.side_number[i, s], c)
                         if t >= 0:
-                            closest = ti.min(closest, phi[i, s] * phi[j, t])
-                    found += ti.cast(r2 + 4.0 * closest < h * h, ti.i32)
-        size[i] = found
-        start[i] = 0
+                            within |= ti.cast(r2 + 4.0 * c.side_phi[i, s] * c.side_phi[j, t] < h * h, ti.i32)
+                    found += within
+        rows.image_count[i], rows.image_start[i] = found, 0
         if found > 0:
-            start[i] = ti.atomic_add(total[0], found)
+            rows.image_start[i] = ti.atomic_add(total[0], found)
 
 
 @ti.kernel
 def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-                 factor: RealTable, V: Reals, w: ti.template(), f: ti.template(), h: ti.f32, sigma: ti.f32, near: Ints,
-                 phi: RealTable, normal: VectorTable, speed: RealTable, number: IntTable, start: Ints, size: Ints,
-                 image: Ints, E: Vectors, back: Vectors, density: Reals, gradient: Vectors, flux: Reals,
-                 lopsided: Vectors, trace: Reals):  # fmt: skip
+                 factor: RealTable, V: Reals, w: ti.template(), f: ti.template(), h: ti.f32, sigma: ti.f32,
+                 material: Ints, mirrored: Reals, c: Sides, rows: Rows, wall_gradient: Vectors, density: Reals,
+                 flux: Reals, gradient: Vectors, lopsided: Vectors, trace: Reals):  # fmt: skip
+    """Pairs with images, and what they add to densities and gradients."""
     scale = sigma / (h * h)
     for i in range(n):
-        rho, b, fl, half, tr = 0.0, vec3(0.0), 0.0, vec3(0.0), 0.0
-        if near[i] > 0:
-            m = start[i]
-            for k in range(-1, count[i]):
-                j = i
-                if k >= 0:
-                    j = neighbor[i, k]
-                if (k < 0 or j != i) and near[j] > 0:
-                    dx = difference(x[i], x[j], wraps, period)
-                    r2 = dx.norm_sqr()
-                    here, there, hits = vec3(0.0), vec3(0.0), 0
-                    for mask in range(1, 1 << near[i]):
-                        R2, mine, yours, whole, moving = r2, dx, -dx, 1, 0.0
-                        for s in range(near[i]):
-                            if (mask >> s) & 1:
-                                t = common(j, number[i, s], near, number)
-                                if t < 0:
-                                    whole = 0
-                                else:
-                                    R2 += 4.0 * phi[i, s] * phi[j, t]
-                                    mine += 2.0 * phi[j, t] * normal[i, s]
-                                    yours += 2.0 * phi[i, s] * normal[j, t]
-                                    moving += 2.0 * phi[j, t] * speed[i, s] + 2.0 * phi[i, s] * speed[j, t]
-                        if whole and R2 < h * h:
-                            q = ti.sqrt(R2) / h
-                            F = scale * V[j] * f(q)
-                            rho += sigma * V[j] * w(q)
-                            here += F * mine
-                            there += F * yours
-                            fl += F * moving
-                            tr -= F * R2
-                            hits = 1
-                    half += here
-                    b += here
+        entry, own = rows.image_start[i], mirrored[material[i]] > 0.0
+        end = entry + rows.image_count[i]
+        gradient[i], lopsided[i], trace[i] = wall_gradient[i], vec3(0.0), 0.0
+        if own:
+            density[i], flux[i], gradient[i] = 0.0, 0.0, vec3(0.0)
+        for k in range(-1, ti.select(c.side_count[i] > 0, count[i], -1)):  # itself first
+            j = i
+            if k >= 0:
+                j = neighbor[i, k]
+            if k < 0 or j != i:
+                dx, E, B, found = difference(x[i], x[j], wraps, period), vec3(0.0), vec3(0.0), 0
+                for chosen in range(1, 1 << c.side_count[i]):
+                    R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
+                    if R2 < h * h and weight > 0.0:
+                        q = ti.sqrt(R2) / h
+                        F = weight * scale * V[j] * f(q)
+                        E += F * here
+                        B += F * there
+                        found = 1
+                        if own:
+                            density[i] += weight * sigma * V[j] * w(q)
+                            flux[i] += F * moving
+                            trace[i] -= F * R2
+                if own:
+                    lopsided[i] += E
+                    gradient[i] += E
                     if k < 0:
-                        b += there
-                    else:
-                        if hits and m < start[i] + size[i]:
-                            image[m], E[m], back[m] = j, here, there
-                            m += 1
-            for l in range(m, start[i] + size[i]):
-                image[l], E[l], back[l] = i, vec3(0.0), vec3(0.0)
-        density[i], gradient[i], flux[i], lopsided[i], trace[i] = rho, b, fl, half, tr
+                        gradient[i] += B
+                if k >= 0 and found == 1 and entry < end:
+                    rows.image_of[entry], rows.image_slot[entry] = j, k
+                    rows.image_E[entry] = ti.select(mirrored[material[j]] > 0.0, 1.0, 0.0) * E
+                    rows.image_B[entry] = ti.select(own, 1.0, 0.0) * B
+                    entry += 1
+        rows.image_count[i] = entry - rows.image_start[i]
+
+
+@ti.kernel
+def _find_pushes(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+                 factor: RealTable, V: Reals, f: ti.template(), h: ti.f32, sigma: ti.f32, material: Ints,
+                 mirrored: Reals, p: Reals, c: Sides):  # fmt: skip
+    """What walls give along the gradients of their distances, per volume: sum_j (p_i + p_j) V_j W'(R) / R 2 phi_j."""
+    scale = sigma / (h * h)
+    for i in range(n):
+        for s in range(c.side_count[i]):
+            c.side_push[i, s] = 0.0
+        for k in range(-1, ti.select(c.side_count[i] > 0, count[i], -1)):
+            j = i
+            if k >= 0:
+                j = neighbor[i, k]
+            if k < 0 or j != i:
+                dx = difference(x[i], x[j], wraps, period)
+                pressure = mirrored[material[i]] * p[i] + mirrored[material[j]] * p[j]
+                for chosen in range(1, 1 << c.side_count[i]):
+                    R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
+                    if R2 < h * h and weight > 0.0:
+                        F = weight * scale * V[j] * f(ti.sqrt(R2) / h)
+                        for s in range(c.side_count[i]):
+                            if (chosen >> s) & 1:
+                                c.side_push[i, s] += pressure * F * 2.0 * c.side_phi[j, common(j, c.side_number[i, s], c)]
+
+
+@ti.kernel
+def _load(n: ti.i32, dt: ti.f32, first: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors, frame: Vectors,
+          cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks, x: Vectors, m: Reals,
+          inverse_density: Reals, c: Sides, patched: ti.template(), patches: RealTable, load: RealTable):  # fmt: skip
+    """Adds what images do to one wall in a step to its impulse and moment (`walls`), and to its patches."""
+    ti.loop_config(block_dim=1)
+    for b in range(BLOCKS):
+        lo, hi = block(b, n)
+        impulse, turn = vec3(0.0), vec3(0.0)
+        for i in range(lo, hi):
+            for s in range(c.side_count[i]):
+                side = c.side_number[i, s] - first
+                if side >= 0 and side < sides:
+                    given = dt * m[i] * inverse_density[i] * c.side_push[i, s] * c.side_gradient[i, s]
+                    arm = x[i] - pose[PLACE]
+                    impulse += given
+                    turn += arm.cross(given)
+                    if ti.static(patched):
+                        R = rotation(pose)
+                        local = R.transpose() @ arm + pose[PIVOT]
+                        distance, outward = side_at(side, local, flat, frame, cell, spacing, beyond, directory, spline)
+                        add_to_patches(b, given, R, side, local, distance, outward, patches, flat, sides, frame,
+                                       spacing, load)  # fmt: skip
+        for a in ti.static(range(3)):
+            load[b, a] += impulse[a]
+            load[b, 3 + a] += turn[a]
 
 
 class Images:
-    def __init__(self, neighbors: Neighbors, walls: Walls):
-        self.neighbors, self.walls = neighbors, walls
-        self.capacity, self.room = -1, 1024
-        self.total = np.zeros(1, np.int32)
-        self.allocate()
+    """The images of all particles in all walls. `rows` is what the pressure system takes."""
 
-    def allocate(self):
-        self.image = ti.ndarray(ti.i32, self.room)
-        self.E, self.back = ti.ndarray(vec3, self.room), ti.ndarray(vec3, self.room)
+    def __init__(self, walls: Walls, neighbors: Neighbors, mirrored: ti.Ndarray, wanted: bool):
+        """`mirrored` is 1 for materials that see images, and `wanted` whether any does."""
+        self.walls, self.neighbors, self.mirrored = walls, neighbors, mirrored
+        self.wanted = wanted and bool(walls.walls)
+        self.capacity, self.room, self._total = -1, START_ROOM, np.zeros(1, np.int32)
+        counts = [arguments[1] for arguments in walls.arguments]
+        self.first = np.cumsum([0, *counts])[:-1].tolist()  # number of the first side of each wall
+        self._allocate()
 
-    def update(self):
-        p, nb = self.walls.particles, self.neighbors
-        if self.capacity != p.capacity:
-            c = self.capacity = p.capacity
-            self.near, self.start, self.size = (ti.ndarray(ti.i32, c) for _ in range(3))
-            self.number = ti.ndarray(ti.i32, (c, NEAR))
-            self.phi, self.speed = ti.ndarray(ti.f32, (c, NEAR)), ti.ndarray(ti.f32, (c, NEAR))
-            self.normal = ti.ndarray(vec3, (c, NEAR))
-            self.lopsided, self.trace = ti.ndarray(vec3, c), ti.ndarray(ti.f32, c)
-            self.near.fill(0)
-        first = 0
-        for k, arguments in enumerate(self.walls.arguments):
-            _find_sides(p.n, p.x, k, *arguments, first, self.near, self.phi, self.normal, self.speed, self.number)
-            first += arguments[1]
-        _count_images(p.n, *nb.pairs, nb.h, self.near, self.phi, self.number, self.start, self.size, self.total)
-        if self.total[0] > self.room:
-            self.room = int(1.5 * self.total[0])
-            self.allocate()
-        _find_images(p.n, *nb.pairs, p.V, nb.smoothing.w, nb.smoothing.f, nb.h, nb.sigma, self.near, self.phi,
-                     self.normal, self.speed, self.number, self.start, self.size, self.image, self.E, self.back,
-                     p.wall_density, p.wall_gradient, p.wall_flux, self.lopsided, self.trace)
+    def _allocate(self) -> None:
+        """Room for as many particles as their own arrays have, and for the pairs."""
+        particles = self.walls.particles
+        if self.capacity != particles.capacity:
+            self.capacity = capacity = particles.capacity
+            self._start, self._size = ti.ndarray(ti.i32, capacity), ti.ndarray(ti.i32, capacity)
+            self._start.fill(0)
+            self._size.fill(0)
+            rows = capacity if self.wanted else 1
+            table = {name: ti.ndarray(ti.f32, (rows, SIDES)) for name in ("side_phi", "side_speed", "side_push")}
+            self.sides = Sides(side_count=ti.ndarray(ti.i32, rows), side_gradient=ti.ndarray(vec3, (rows, SIDES)),
+                               side_number=ti.ndarray(ti.i32, (rows, SIDES)), **table)  # fmt: skip
+        room = self.room
+        self.rows = Rows(image_start=self._start, image_count=self._size, image_of=ti.ndarray(ti.i32, room),
+                         image_slot=ti.ndarray(ti.i32, room), image_E=ti.ndarray(vec3, room),
+                         image_B=ti.ndarray(vec3, room))  # fmt: skip
 
     @property
-    def rows(self):
-        return (self.start, self.size, self.image, self.E, self.back)
+    def gradient(self) -> ti.Ndarray:
+        """Gradient of the walls' density with respect to each particle itself."""
+        p = self.walls.particles
+        return p.image_gradient if self.wanted else p.wall_gradient
+
+    def update(self) -> None:
+        """Finds the images, after neighbors and walls are known."""
+        p, near = self.walls.particles, self.neighbors
+        if self.capacity != p.capacity:
+            self._allocate()
+        if not self.wanted:
+            return
+        for k, arguments in enumerate(self.walls.arguments):
+            _find_sides(p.n, p.x, k, self.first[k], *arguments, self.sides)
+        _count_images(p.n, *near.pairs, near.h, self.sides, self.rows, self._total)
+        if self._total[0] > self.room:
+            self.room = int(1.5 * self._total[0])
+            self._allocate()
+        s = near.smoothing
+        _find_images(p.n, *near.pairs, p.V, s.w, s.f, near.h, near.sigma, p.material, self.mirrored, self.sides,
+                     self.rows, p.wall_gradient, p.wall_density, p.wall_flux, p.image_gradient, p.image_lopsided,
+                     p.image_trace)  # fmt: skip
+
+    def find_pushes(self) -> None:
+        """What pressures make the walls give."""
+        p, near = self.walls.particles, self.neighbors
+        if self.wanted:
+            _find_pushes(p.n, *near.pairs, p.V, near.smoothing.f, near.h, near.sigma, p.material, self.mirrored, p.p,
+                         self.sides)  # fmt: skip
+
+    def load(self, wall: int, dt: float, patches: tuple, load: np.ndarray) -> None:
+        """Adds what that does to a wall in a step of dt [s] to its table of loads."""
+        p = self.walls.particles
+        if self.wanted:
+            _load(p.n, dt, self.first[wall], *self.walls.arguments[wall], p.x, p.m, p.inverse_density, self.sides,
+                  *patches, load)  # fmt: skip

@@ -8,7 +8,7 @@ slides along it, by friction, viscosity and the contact of sand (`wall_slide`, a
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import taichi as ti
@@ -44,7 +44,8 @@ FIELDS = (
 
 
 # What is known of walls at the particles when forces on walls are summed up.
-Felt: TypeAlias = ti.types.argpack(density=Reals, number=Ints, slide=Vectors, rest=Reals, later=Reals)
+Felt: TypeAlias = ti.types.argpack(density=Reals, number=Ints, slide=Vectors, rest=Reals, later=Reals, material=Ints,
+                                   mirrored=Reals)  # fmt: skip
 
 # Rows of a wall's pose table: vectors as arguments cost far more to pass than arrays.
 PIVOT, PLACE, VELOCITY, SPIN, ROTATION, POSE = 0, 1, 2, 3, 4, 7
@@ -176,6 +177,7 @@ def _load(n: ti.i32, dt: ti.f32, last: ti.i32, wall: ti.i32, flat: ti.template()
                 R, arm, gradient = rotation(pose), x[i] - pose[PLACE], vec3(0.0)
                 local = R.transpose() @ arm + pose[PIVOT]
                 push, nearest = m[i] * inverse_density[i] * p[i], REACH * spacing
+                push *= 1.0 - c.mirrored[c.material[i]]  # images have theirs
                 close, away = 0, vec3(0.0)  # the nearest side, along which things slide
                 for k in range(sides):
                     side = sides - 1 - k
@@ -297,6 +299,7 @@ class Walls(Store):
         self._partial = [np.zeros((BLOCKS, WHOLE), np.float32) for _ in walls]
         self._patches: list[tuple] = [(False, upload(patch_table((), spacing, True), ti.f32)) for _ in walls]
         self._felt: tuple = (None, None)
+        self.images: Any = None  # of liquids (`images.Images`), where a pressure solver has them
         self._rubbing = [upload(row, ti.f32) for row in friction]
         self.friction, self.rough = friction, bool(friction.any())
 
@@ -332,13 +335,23 @@ class Walls(Store):
     def feel(self, dt: float) -> None:
         """Sums up what particles have done to the walls in this step of dt [s], while they are where they were."""
         p, last = self.particles, len(self.walls) - 1
-        if self._felt[0] != p.capacity:
-            self._felt = p.capacity, Felt(density=p.wall_density, number=p.wall_number, slide=p.wall_slide,
-                                          rest=p.wall_rest, later=p.wall_later)  # fmt: skip
+        if self.images:
+            self.images.find_pushes()
         for k, arguments in reversed(list(enumerate(self.arguments))):
-            _load(p.n, dt, int(k == last), k, *arguments, self.table, p.x, p.m, p.inverse_density, p.p, self._felt[1],
+            _load(p.n, dt, int(k == last), k, *arguments, self.table, p.x, p.m, p.inverse_density, p.p, self._seen(),
                   *self._patches[k], self._partial[k])  # fmt: skip
+            if self.images:
+                self.images.load(k, dt, self._patches[k], self._partial[k])
             self._loads[k] = self._partial[k].sum(axis=0, dtype=float)
+
+    def _seen(self) -> Any:
+        """What is known of walls at the particles, as `_load` takes it."""
+        p, key = self.particles, (self.particles.capacity, self.images)
+        if self._felt[0] != key:
+            mirrored = self.images.mirrored if self.images else upload(np.zeros(self.friction.shape[1]), ti.f32)
+            self._felt = key, Felt(density=p.wall_density, number=p.wall_number, slide=p.wall_slide, rest=p.wall_rest,
+                                   later=p.wall_later, material=p.material, mirrored=mirrored)  # fmt: skip
+        return self._felt[1]
 
     def advance(self, dt: float) -> None:
         """Moves the walls, then puts back any particle that came closer than CLEARANCE."""

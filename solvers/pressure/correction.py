@@ -63,16 +63,16 @@ def surrounded(measure: ti.f32):
 @ti.kernel
 def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
                      factor: RealTable, b: Vectors, spacing: ti.f32, weight: ti.f32, v: Vectors, mixed: ti.template(),
-                     material: Ints, liquid: Reals, half: Vectors, trace: Reals, L: SymmetricMatrices,
-                     bent: Ints, inside: Reals, lopsided: Vectors):  # fmt: skip
-    """L, and who is inside. A wall adds |b| phi n n^T to M: its velocity is known at the distance phi. `weight` is
-    g / d [1/s^2], and `mixed` says whether there is anything but liquids."""
+                     material: Ints, liquid: Reals, image_lopsided: Vectors, image_trace: Reals,
+                     L: SymmetricMatrices, bent: Ints, inside: Reals, lopsided: Vectors):  # fmt: skip
+    """L, and who is inside; images count like neighbors. `b` is the gradient of the walls, `weight` is g / d [1/s^2],
+    and `mixed` says whether there is anything but liquids."""
     for i in range(n):
         bent[i] = 0
     for i in range(n):
-        L[i], inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, half[i]
+        L[i], inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, image_lopsided[i]
         if liquid[material[i]] > 0.0:
-            B, among_liquid, total = mat3(0.0), 1.0, half[i]
+            B, among_liquid, total = mat3(0.0), 1.0, image_lopsided[i]
             M = mat3(0.0)
             for k in range(count[i]):
                 j = neighbor[i, k]
@@ -83,7 +83,7 @@ def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vector
                 if ti.static(mixed):
                     among_liquid *= ti.select(factor[i, k] == 0.0, 1.0, liquid[material[j]])
             lopsided[i] = total
-            measure = (M.trace() + trace[i]) / 3.0 - spacing * total.norm()
+            measure = (M.trace() + image_trace[i]) / 3.0 - spacing * total.norm()
             share = ti.min(surrounded(measure), among_liquid)
             inside[i] = ti.select(share == 1.0, 1.0, 0.0)
             of_flow = ti.min(B.norm_sqr() / ti.max(weight, TINY), 1.0)

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 import taichi as ti
 
+from pliant.boundary import images
 from pliant.boundary.images import Images
 from pliant.core.backend import upload
 from pliant.core.fields import Field
@@ -62,6 +63,7 @@ class ProjectionOptions(PressureOptions):
         return (
             *system.FIELDS,
             *correction.FIELDS,
+            *images.FIELDS,
             *(friction.FIELDS if any(m.has_yield_stress for m in materials) else ()),
             Field("p", "real", "Pa", "pressure", carried=True),
             Field("shift", "vector", "m", "displacement that removes compression, beside dt v"),
@@ -76,13 +78,13 @@ class Projection(PressureSolver):
         self.partial = ti.ndarray(ti.f32, (BLOCKS, friction.SUMS))
         self.sums = np.zeros(friction.SUMS, np.float32)  # of NumPy, so that the host reads them at no cost
         self.least = LONELY * self._full_diagonal()
-        self.images = Images(world.neighbors, world.walls)
         self.friction = Friction(world) if "stress" in world.particles.schema else None
         self.solves_friction = self.friction is not None
         self.couplings: list[Coupling] = []  # that have a say in this step
         # Sand has sweeps of its own, in which matter that surrounds a particle may part: it dilates as it flows.
         liquid = np.array([float(m.liquid and self.friction is None) for m in world.materials])
         self.corrected, self._mixed, self._liquid = bool(liquid.any()), not liquid.all(), upload(liquid, ti.f32)
+        self.images = world.walls.images = Images(world.walls, world.neighbors, self._liquid, self.corrected)
         self.tense, self._tense = False, np.zeros(1, np.int32)  # whether anything was under tension in this step
 
     def _full_diagonal(self) -> float:
@@ -101,10 +103,11 @@ class Projection(PressureSolver):
         apparent = p.effective_inverse_density if "effective_inverse_density" in p.schema else p.inverse_density
         self.images.update()
         correction.find_corrections(p.n, *self.world.neighbors.pairs, p.wall_gradient, self.world.spacing,
-                                    self.weight, p.v, self._mixed, p.material, self._liquid, self.images.lopsided, self.images.trace, p.L, p.bent, p.inside, p.lopsided)  # fmt: skip
+                                    self.weight, p.v, self._mixed, p.material, self._liquid, p.image_lopsided,
+                                    p.image_trace, p.L, p.bent, p.inside, p.lopsided)  # fmt: skip
         system.prepare(p.n, *self.operator(), p.V, apparent, 1.0, p.D)
         if self.friction:
-            self.friction.prepare(apparent)
+            self.friction.prepare(apparent, self.images)
         self.couplings = [coupling for coupling in self.world.couplings if coupling.prepare()]
 
     @property
@@ -115,7 +118,8 @@ class Projection(PressureSolver):
     def operator(self, velocities: bool = True) -> tuple:
         """What kernels take after n for K as velocities see it, or displacements: pairs, walls and corrections."""
         p = self.world.particles
-        return (*self.world.neighbors.pairs, *self.images.rows, p.wall_gradient, self.corrected and velocities, p.bent, p.L)
+        images = self.images
+        return (*self.world.neighbors.pairs, images.rows, images.gradient, self.corrected and velocities, p.bent, p.L)
 
     def warm_start(self, dt: float) -> None:
         p = self.world.particles
