@@ -15,8 +15,8 @@ depends on the distance alone, as `volume_map` has it, gives no such support: th
 of it, sank, and swung along the wall at twice the frequency of the waves.)
 
 Where sides meet, a particle has images in each, and in all combinations of them, for which the 4 phi_i phi_j add up: in
-a right-angled edge or corner this is exact. It counts 1 - (n_s . n_t)^2 for sides that are not at right angles, so that
-opposite ones have none in common. At curved walls phi is the distance of the map, and the image is that in the plane
+a right-angled edge or corner this is exact. It counts 1 - cos^2 of the angle between sides, so that opposite ones have none
+in common. At curved walls phi is the distance of the map, and the image is that in the plane
 next to each particle; it counts 2 n_i . n_j, at most 1 and at least 0: what is around a corner has no image here.
 
 In a fluid that has moved, first layers are no lattice, and stand at 0.5 to 0.55 d: as phi counts d/2 + STEEP (phi - d/2),
@@ -108,6 +108,17 @@ def common(j: ti.i32, number: ti.i32, c: ti.template()):
 
 
 @ti.func
+def right_angled(i: ti.i32, s: ti.i32, t: ti.i32, j: ti.i32, u: ti.i32, v: ti.i32, c: ti.template()):
+    """How much an image in two sides counts: s and t of those that i sees, u and v of those that j sees."""
+    result = 0.0
+    if v >= 0:
+        here = c.side_gradient[i, s].dot(c.side_gradient[i, t]) / STEEP**2
+        there = c.side_gradient[j, u].dot(c.side_gradient[j, v]) / STEEP**2
+        result = ti.min(ti.max(1.0 - here * there, 0.0), 1.0)
+    return result
+
+
+@ti.func
 def mirror(i: ti.i32, j: ti.i32, dx: vec3, chosen: ti.i32, c: ti.template()):
     """The image of j in a set of the sides that i sees, one bit each: R^2, how much it counts, R times the gradients of
     R with respect to i and j, and R dR/dt by the motion of the walls."""
@@ -126,7 +137,7 @@ def mirror(i: ti.i32, j: ti.i32, dx: vec3, chosen: ti.i32, c: ti.template()):
                 weight *= ti.min(ti.max(2.0 * n.dot(c.side_gradient[j, t]) / STEEP, 0.0), 1.0)
                 for other in range(s):
                     if (chosen >> other) & 1:
-                        weight *= ti.max(1.0 - (n.dot(c.side_gradient[i, other]) / STEEP) ** 2, 0.0)
+                        weight *= right_angled(i, s, other, j, t, common(j, c.side_number[i, other], c), c)
     return R2, weight, here, there, moving
 
 
