@@ -5,27 +5,27 @@ To a plane wall at the distances phi_i and phi_j of two particles, the mirror im
     R^2 = |x_ij|^2 + 4 phi_i phi_j,    wall density of i = sum_j V_j W(R),
 
 j = i included. A lattice that reaches up to the wall then has density 1 next to it, as if it went on behind. The sum
-is a potential of pairs, whose gradients with respect to both particles,
+is a potential of pairs. Its gradients with respect to i and j,
 
     E_ij = V_j W'(R) / R (x_ij + 2 phi_j grad phi_i),    B_ij = V_j W'(R) / R (-x_ij + 2 phi_i grad phi_j),
 
-are what the pressure system needs (`solvers.pressure.system`): symmetric, since V_i E_ij = V_j B_ji. Along the wall they
-are those of one more neighbor: what is next to a side wall is carried by the pressure like all the rest. (A wall that
-depends on the distance alone, as `volume_map` has it, gives no such support: the first column in a tank lacked a fifth
-of it, sank, and swung along the wall at twice the frequency of the waves.)
+are what the pressure system needs (`solvers.pressure.system`); it stays symmetric, since V_i E_ij = V_j B_ji. Along the
+wall they are those of one more neighbor: what is next to a side wall is carried by the pressure like all the rest. A
+wall that depends on the distance alone, as that of `volume_map`, gives no such support: the first column in a tank
+lacked a fifth of it, sank, and swung along the wall at twice the frequency of the waves.
 
-Where sides meet, a particle has images in each, and in all combinations of them, for which the 4 phi_i phi_j add up: in
-a right-angled edge or corner this is exact. It counts 1 - cos^2 of the angle between sides, so that opposite ones have none
-in common. At curved walls phi is the distance of the map, and the image is that in the plane
-next to each particle; it counts 2 n_i . n_j, at most 1 and at least 0: what is around a corner has no image here.
+Where sides meet, a particle has images in each of them and in all their combinations, for which the terms
+4 phi_i phi_j add up: in a right-angled edge or corner this is exact. At other angles such an image counts sin^2 of the
+angle, so that opposite sides have none in common. At curved walls phi is the distance of the map, and each particle has
+its own plane. An image there counts 2 n_i . n_j, within 0 and 1: what is around a corner has none here.
 
-In a fluid that has moved, first layers are no lattice, and stand at 0.5 to 0.55 d: as phi counts d/2 + STEEP (phi - d/2),
-which leaves the pressure of the first layer right.
+In a fluid that has moved, first layers are no lattice. With phi as it is, their pressure would be 3 % of that at the
+floor too high, as in `volume_map`, so that d/2 + STEEP (phi - d/2) counts in its place.
 
-Only liquids see images (`mirrored`); all else has the walls of `volume_map`. Images of all particles are seen.
+Only liquids see images (`mirrored`), those of all particles; all else has the walls of `volume_map`.
 
-**Forces on walls.** Of what the pressures of a pair do, x_ij is between the two, and the rest is given by the wall: to
-i, V_i (p_i + p_j) V_j W'(R) / R 2 phi_j grad phi_i.
+**Forces on walls.** Of what the pressures of a pair do, the part along x_ij is between the two. The rest comes from the
+wall: to i, -V_i (p_i + p_j) V_j W'(R) / R 2 phi_j grad phi_i.
 """
 
 from typing import TypeAlias
@@ -54,12 +54,12 @@ FIELDS = (
 )
 
 # The sides of walls that particles see: how many, their distances [m] and gradients (both stretched by STEEP), the
-# speed of the wall along that gradient [m/s], the number of the side, and what the wall gives along it.
-Sides: TypeAlias = ti.types.argpack(side_count=Ints, side_phi=RealTable, side_gradient=VectorTable, side_speed=RealTable,
-                                    side_number=IntTable, side_push=RealTable)  # fmt: skip
+# speed of the wall along that gradient [m/s], the number of the side, and what the wall takes along it.
+Sides: TypeAlias = ti.types.argpack(side_count=Ints, side_phi=RealTable, side_gradient=VectorTable,
+                                    side_speed=RealTable, side_number=IntTable, side_push=RealTable)  # fmt: skip
 
-# Pairs of a particle i and another's image, for each i the entries `image_start[i]` and `image_count[i] - 1` more: who it is, where
-# it stands in the list of neighbors, E_ij where pressures of j act on i, B_ij where j adds to the density of i.
+# Pairs of a particle i and the image of another, j: `image_count[i]` entries from `image_start[i]` on. Who j is, its
+# place among the neighbors of i, E_ij (0 if pressures of j do not act on i), B_ij (0 if j adds nothing to i's density).
 Rows: TypeAlias = ti.types.argpack(image_start=Ints, image_count=Ints, image_of=Ints, image_slot=Ints, image_E=Vectors,
                                    image_B=Vectors)  # fmt: skip
 
@@ -184,7 +184,7 @@ def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, c
                 dx, E, B, found = difference(x[i], x[j], wraps, period), vec3(0.0), vec3(0.0), 0
                 for chosen in range(1, 1 << c.side_count[i]):
                     R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
-                    if R2 < h * h and weight > 0.0:
+                    if weight > 0.0 and h * h > R2:
                         q = ti.sqrt(R2) / h
                         F = weight * scale * V[j] * f(q)
                         E += F * here
@@ -210,10 +210,13 @@ def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, c
 @ti.kernel
 def _find_pushes(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
                  factor: RealTable, V: Reals, f: ti.template(), h: ti.f32, sigma: ti.f32, material: Ints,
-                 mirrored: Reals, p: Reals, c: Sides):  # fmt: skip
-    """What walls give along the gradients of their distances, per volume: sum_j (p_i + p_j) V_j W'(R) / R 2 phi_j."""
+                 mirrored: Reals, p: Reals, c: Sides, total: Vectors):  # fmt: skip
+    """What walls take along the gradients of their distances, per volume: sum_j (p_i + p_j) V_j W'(R) / R 2 phi_j; and
+    the total that they give, in place of what `walls` says of liquids."""
     scale = sigma / (h * h)
     for i in range(n):
+        if mirrored[material[i]] > 0.0:
+            total[i] = vec3(0.0)
         for s in range(c.side_count[i]):
             c.side_push[i, s] = 0.0
         for k in range(-1, ti.select(c.side_count[i] > 0, count[i], -1)):
@@ -225,11 +228,14 @@ def _find_pushes(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, c
                 pressure = mirrored[material[i]] * p[i] + mirrored[material[j]] * p[j]
                 for chosen in range(1, 1 << c.side_count[i]):
                     R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
-                    if R2 < h * h and weight > 0.0:
+                    if weight > 0.0 and h * h > R2:
                         F = weight * scale * V[j] * f(ti.sqrt(R2) / h)
                         for s in range(c.side_count[i]):
                             if (chosen >> s) & 1:
-                                c.side_push[i, s] += pressure * F * 2.0 * c.side_phi[j, common(j, c.side_number[i, s], c)]
+                                t = common(j, c.side_number[i, s], c)
+                                c.side_push[i, s] += pressure * F * 2.0 * c.side_phi[j, t]
+        for s in range(c.side_count[i]):
+            total[i] -= c.side_push[i, s] * c.side_gradient[i, s]
 
 
 @ti.kernel
@@ -318,7 +324,7 @@ class Images:
         p, near = self.walls.particles, self.neighbors
         if self.wanted:
             _find_pushes(p.n, *near.pairs, p.V, near.smoothing.f, near.h, near.sigma, p.material, self.mirrored, p.p,
-                         self.sides)  # fmt: skip
+                         self.sides, p.wall_push)  # fmt: skip
 
     def load(self, wall: int, dt: float, patches: tuple, load: np.ndarray) -> None:
         """Adds what that does to a wall in a step of dt [s] to its table of loads."""

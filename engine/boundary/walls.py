@@ -38,6 +38,7 @@ FIELDS = (
     Field("wall_normal", "vector", "1", "direction away from it"),
     Field("wall_number", "int", "", "which wall that is"),
     Field("wall_slide", "vector", "m/s^2", "acceleration along walls by friction and viscosity"),
+    Field("wall_push", "vector", "N/m^3", "force that pressures make the walls give, per volume"),
     Field("wall_rest", "real", "1", "forces on walls: wall_density by the walls that are still to be seen to"),
     Field("wall_later", "real", "1", "forces on walls: what those seen to leave of the others"),
 )
@@ -153,6 +154,12 @@ def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Real
                                            spacing, load)  # fmt: skip
         for a in ti.static(range(3)):
             load[b, a], load[b, 3 + a] = impulse[a], turn[a]
+
+
+@ti.kernel
+def _find_pushes(n: ti.i32, p: Reals, gradient: Vectors, push: Vectors):
+    for i in range(n):
+        push[i] = -p[i] * gradient[i]
 
 
 @ti.kernel
@@ -332,11 +339,16 @@ class Walls(Store):
                           p.wall_friction, p.wall_velocity, p.wall_distance, p.wall_normal, p.wall_number,
                           p.wall_slide)  # fmt: skip
 
-    def feel(self, dt: float) -> None:
-        """Sums up what particles have done to the walls in this step of dt [s], while they are where they were."""
-        p, last = self.particles, len(self.walls) - 1
+    def find_pushes(self) -> None:
+        """Finds what pressures make the walls give, while particles are where they were."""
+        p = self.particles
+        _find_pushes(p.n, p.p, p.wall_gradient, p.wall_push)
         if self.images:
             self.images.find_pushes()
+
+    def feel(self, dt: float) -> None:
+        """Sums up what particles have done to the walls in this step of dt [s], after `find_pushes`."""
+        p, last = self.particles, len(self.walls) - 1
         for k, arguments in reversed(list(enumerate(self.arguments))):
             _load(p.n, dt, int(k == last), k, *arguments, self.table, p.x, p.m, p.inverse_density, p.p, self._seen(),
                   *self._patches[k], self._partial[k])  # fmt: skip

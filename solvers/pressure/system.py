@@ -13,9 +13,9 @@ positive semi-definite, and p solves the complementarity problem
 
 fluid is pushed, never pulled. The solver works on q = dt^2 p, for which K does not depend on the step.
 
-What a wall adds to the density of a liquid depends on its other particles too, by their images (`boundary.images`). With
-its gradients b_i with respect to i and B_ij to j, and E_ij = V_j / V_i B_ji, there is sum_j p_j E_ij more in the force
-and sum_j B_ij . v_j more in the rate.
+What a wall adds to the density of a liquid depends on its other particles too, by their images (`boundary.images`).
+With its gradients b_i with respect to i and B_ij to j, and E_ij = V_j / V_i B_ji, there is sum_j p_j E_ij more in the
+force and sum_j B_ij . v_j more in the rate.
 
 Inside a liquid, where fluid surrounds a particle, two things are different (`correction`). Velocities see gradients
 that are exact for linear fields, L_i G_ij in place of G_ij; the adjoint is sum_j (p_i L_i + p_j L_j) G_ij. And matter
@@ -74,8 +74,8 @@ def bends(i: ti.i32, corrected: ti.template(), bent: ti.template()):
 
 @ti.kernel
 def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, V: Reals,
-            inverse_density: Reals, share: ti.f32, D: Reals):  # fmt: skip
+            factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
+            V: Reals, inverse_density: Reals, share: ti.f32, D: Reals):  # fmt: skip
     """D_i = w_i |sum_j L_i G_ij + b_i|^2 + share sum_j w_j V_i / V_j |L_i G_ij - B_ij|^2 with the inverse densities w;
     share is 1 for pressures."""
     for i in range(n):
@@ -99,8 +99,8 @@ def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
 
 @ti.func
 def pressure_gradient(i: ti.i32, q: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-                      count: ti.template(), neighbor: ti.template(), factor: ti.template(), rows: ti.template(), b: ti.template(),
-                      corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
+                      count: ti.template(), neighbor: ti.template(), factor: ti.template(), rows: ti.template(),
+                      b: ti.template(), corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
     """sum_j (q_i L_i + q_j L_j) G_ij + q_j E_ij + q_i b_i: minus the force of pressures q."""
     total = vec3(0.0)
     if bends(i, corrected, bent):
@@ -118,8 +118,8 @@ def pressure_gradient(i: ti.i32, q: ti.template(), wraps: ti.template(), period:
 
 @ti.func
 def divergence(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-               count: ti.template(), neighbor: ti.template(), factor: ti.template(), rows: ti.template(), b: ti.template(),
-               corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
+               count: ti.template(), neighbor: ti.template(), factor: ti.template(), rows: ti.template(),
+               b: ti.template(), corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
     """sum_j L_i G_ij . (u_i - u_j) + B_ij . u_j + b_i . u_i: growth of the density ratio by displacements or velocities
     u."""
     total = 0.0
@@ -167,8 +167,8 @@ def begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: I
 
 @ti.kernel
 def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
-            flux: Reals, wall: Reals, density: Reals, D: Reals, least: ti.f32, v: Vectors, dt: ti.f32,
+            factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
+            inside: Reals, flux: Reals, wall: Reals, density: Reals, D: Reals, least: ti.f32, v: Vectors, dt: ti.f32,
             compression: ti.f32, feedback: ti.f32, slack: ti.f32, q: Reals, source: Reals, residual: Reals,
             partial: RealTable, sums: Reals):  # fmt: skip
     """residual = dt d rho/dt + (rho - 1): the excess at the end of the step. Of an excess that is there already only
@@ -260,10 +260,10 @@ def tally(s: ti.i32, n: ti.i32, V: ti.template(), volume: ti.f32, D: ti.template
 
 @ti.kernel
 def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
-            V: Reals, volume: ti.f32, inverse_density: Reals, D: Reals, least: ti.f32, rate: ti.f32, step: ti.f32,
-            q: Reals, change: Reals, a: Vectors, moved: Vectors, response: Reals, residual: Reals, partial: RealTable,
-            sums: Reals):  # fmt: skip
+            factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
+            inside: Reals, V: Reals, volume: ti.f32, inverse_density: Reals, D: Reals, least: ti.f32, rate: ti.f32,
+            step: ti.f32, q: Reals, change: Reals, a: Vectors, moved: Vectors, response: Reals, residual: Reals,
+            partial: RealTable, sums: Reals):  # fmt: skip
     """One projected step q <- q + step residual / D, what it does to residuals and to `moved` (velocities at a
     rate of 1/dt, or positions at 1), and the sums of `tally`."""
     for i in range(n):
@@ -289,9 +289,9 @@ def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
 
 @ti.kernel
 def push(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-         factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
-         inverse_density: Reals, D: Reals, least: ti.f32, step: ti.f32, residual: Reals, q: Reals, change: Reals,
-         a: Vectors):  # fmt: skip
+         factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
+         inside: Reals, inverse_density: Reals, D: Reals, least: ti.f32, step: ti.f32, residual: Reals, q: Reals,
+         change: Reals, a: Vectors):  # fmt: skip
     """The first half of `iterate`, and what it does to free particles. Where D is zero nothing presses: most of a solid
     is passed by."""
     for i in range(n):
@@ -301,8 +301,8 @@ def push(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: In
     for i in range(n):
         a[i] = vec3(0.0)
         if D[i] > 0.0:
-            a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, rows, b,
-                                                           corrected, bent, L)  # fmt: skip
+            a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, rows,
+                                                           b, corrected, bent, L)  # fmt: skip
 
 
 @ti.kernel
@@ -313,9 +313,9 @@ def add(n: ti.i32, rate: ti.f32, a: Vectors, moved: Vectors):
 
 @ti.kernel
 def follow(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-           factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
-           V: Reals, volume: ti.f32, D: Reals, least: ti.f32, rate: ti.f32, q: Reals, change: Reals, a: Vectors,
-           moved: Vectors, response: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
+           factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
+           inside: Reals, V: Reals, volume: ti.f32, D: Reals, least: ti.f32, rate: ti.f32, q: Reals, change: Reals,
+           a: Vectors, moved: Vectors, response: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
     """The second half: what accelerations, as they are then, do to `moved` and to residuals, and the sums."""
     for i in range(n):
         moved[i] += rate * a[i]
