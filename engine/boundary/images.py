@@ -43,9 +43,11 @@ from pliant.core.neighbors import Neighbors, difference
 from pliant.core.reduce import BLOCKS, block
 
 STEEP = 1.06  # see above
-IMAGE_REACH = KNOWN  # in spacings: h - CLEARANCE, further away nothing has an image in reach
+IMAGE_REACH = KNOWN  # in spacings: images of what is further away add 1e-4 at most to a first layer at d/2
 SIDES = 4  # that a particle may see: the nearest of them
+UNSEEN = 1e9  # in spacings: the distance where there is no side
 START_ROOM = 4096  # pairs of particles and images
+GROWTH = 1.5  # of the room, beyond what is needed
 
 FIELDS = (
     Field("image_gradient", "vector", "1/m", "gradient of wall_density with respect to the particle itself"),
@@ -53,9 +55,9 @@ FIELDS = (
     Field("image_trace", "real", "1", "-sum_j V_j W'(R) R: what images add to the trace of sum_j G_ij x_ij^T"),
 )
 
-# The sides of walls that particles see: how many, their distances [m] and gradients (both stretched by STEEP), the
-# speed of the wall along that gradient [m/s], the number of the side, and what the wall takes along it.
-Sides: TypeAlias = ti.types.argpack(side_count=Ints, side_phi=RealTable, side_gradient=VectorTable,
+# The sides of walls that particles see: how many, the least of their distances [m]; of each, its distance and gradient
+# (both stretched by STEEP), the speed of the wall along it [m/s], its number, and what the wall takes along it.
+Sides: TypeAlias = ti.types.argpack(side_count=Ints, side_near=Reals, side_phi=RealTable, side_gradient=VectorTable,
                                     side_speed=RealTable, side_number=IntTable, side_push=RealTable)  # fmt: skip
 
 # Pairs of a particle i and the image of another, j: `image_count[i]` entries from `image_start[i]` on. Who j is, its
@@ -83,7 +85,7 @@ def _find_sides(n: ti.i32, x: Vectors, wall: ti.i32, first: ti.i32, flat: ti.tem
     """Notes the sides of one wall, the `wall`-th, numbered from `first` on."""
     for i in range(n):
         if wall == 0:
-            c.side_count[i] = 0
+            c.side_count[i], c.side_near[i] = 0, UNSEEN * spacing
         R, arm = rotation(pose), x[i] - pose[PLACE]
         local = R.transpose() @ arm + pose[PIVOT]
         for k in range(sides):
@@ -94,6 +96,7 @@ def _find_sides(n: ti.i32, x: Vectors, wall: ti.i32, first: ti.i32, flat: ti.tem
                 if s == c.side_count[i] or phi < c.side_phi[i, s]:
                     c.side_count[i] = ti.max(c.side_count[i], s + 1)
                     c.side_phi[i, s], c.side_gradient[i, s], c.side_number[i, s] = phi, gradient, first + k
+                    c.side_near[i] = ti.min(c.side_near[i], phi)
                     c.side_speed[i, s] = gradient.dot(pose[VELOCITY] + pose[SPIN].cross(arm))
 
 
@@ -141,47 +144,41 @@ def mirror(i: ti.i32, j: ti.i32, dx: vec3, chosen: ti.i32, c: ti.template()):
     return R2, weight, here, there, moving
 
 
-@ti.kernel
-def _count_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-                  factor: RealTable, h: ti.f32, c: Sides, rows: Rows, total: Ints):  # fmt: skip
-    """Makes room for each particle's images. Where its entries stand depends on threads; what they are does not."""
-    total[0] = 0
-    for i in range(n):
-        found = 0
-        if c.side_count[i] > 0:
-            for k in range(count[i]):
-                j = neighbor[i, k]
-                if j != i:
-                    r2, within = difference(x[i], x[j], wraps, period).norm_sqr(), 0
-                    for s in range(c.side_count[i]):
-                        t = common(j, c.side_number[i, s], c)
-                        if t >= 0:
-                            within |= ti.cast(r2 + 4.0 * c.side_phi[i, s] * c.side_phi[j, t] < h * h, ti.i32)
-                    found += within
-        rows.image_count[i], rows.image_start[i] = found, 0
-        if found > 0:
-            rows.image_start[i] = ti.atomic_add(total[0], found)
+@ti.func
+def may_see(i: ti.i32, j: ti.i32, h: ti.f32, c: ti.template(), wraps: ti.template(), period: ti.template(),
+            x: ti.template()):  # fmt: skip
+    """Whether i may have an image of j in reach, by the nearest side of each."""
+    result, product = 0, 4.0 * c.side_near[i] * c.side_near[j]
+    if product < h * h and j != i:
+        result = ti.cast(difference(x[i], x[j], wraps, period).norm_sqr() + product < h * h, ti.i32)
+    return result
 
 
 @ti.kernel
 def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
                  factor: RealTable, V: Reals, w: ti.template(), f: ti.template(), h: ti.f32, sigma: ti.f32,
                  material: Ints, mirrored: Reals, c: Sides, rows: Rows, wall_gradient: Vectors, density: Reals,
-                 flux: Reals, gradient: Vectors, lopsided: Vectors, trace: Reals):  # fmt: skip
-    """Pairs with images, and what they add to densities and gradients."""
+                 flux: Reals, gradient: Vectors, lopsided: Vectors, trace: Reals, used: Ints):  # fmt: skip
+    """Pairs with images, and what they add to densities and gradients. Where the entries of a particle stand depends on
+    threads; what they are does not. If `used` exceeds the room there is, entries are missing."""
     scale = sigma / (h * h)
+    used[0] = 0
     for i in range(n):
-        entry, own = rows.image_start[i], mirrored[material[i]] > 0.0
-        end = entry + rows.image_count[i]
-        gradient[i], lopsided[i], trace[i] = wall_gradient[i], vec3(0.0), 0.0
-        if own:
-            density[i], flux[i], gradient[i] = 0.0, 0.0, vec3(0.0)
-        for k in range(-1, ti.select(c.side_count[i] > 0, count[i], -1)):  # itself first
+        wanted, own = 0, mirrored[material[i]] > 0.0
+        if c.side_count[i] > 0:
+            for k in range(count[i]):
+                wanted += may_see(i, neighbor[i, k], h, c, wraps, period, x)
+        start = 0
+        if wanted > 0:
+            start = ti.atomic_add(used[0], wanted)
+        entry, end = start, ti.min(start + wanted, rows.image_of.shape[0])
+        rho, rate, b, total, R2_total = 0.0, 0.0, vec3(0.0), vec3(0.0), 0.0
+        for k in range(ti.select(c.side_count[i] > 0, -1, 0), ti.select(wanted > 0, count[i], 0)):  # itself first
             j = i
             if k >= 0:
                 j = neighbor[i, k]
-            if k < 0 or j != i:
-                dx, E, B, found = difference(x[i], x[j], wraps, period), vec3(0.0), vec3(0.0), 0
+            if k < 0 or may_see(i, j, h, c, wraps, period, x):
+                dx, E, B = difference(x[i], x[j], wraps, period), vec3(0.0), vec3(0.0)
                 for chosen in range(1, 1 << c.side_count[i]):
                     R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
                     if weight > 0.0 and h * h > R2:
@@ -189,28 +186,28 @@ def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, c
                         F = weight * scale * V[j] * f(q)
                         E += F * here
                         B += F * there
-                        found = 1
-                        if own:
-                            density[i] += weight * sigma * V[j] * w(q)
-                            flux[i] += F * moving
-                            trace[i] -= F * R2
-                if own:
-                    lopsided[i] += E
-                    gradient[i] += E
-                    if k < 0:
-                        gradient[i] += B
-                if k >= 0 and found == 1 and entry < end:
+                        rho += weight * sigma * V[j] * w(q)
+                        rate += F * moving
+                        R2_total -= F * R2
+                total += E
+                b += E
+                if k < 0:
+                    b += B
+                elif entry < end and E.norm_sqr() > 0.0:
                     rows.image_of[entry], rows.image_slot[entry] = j, k
                     rows.image_E[entry] = ti.select(mirrored[material[j]] > 0.0, 1.0, 0.0) * E
                     rows.image_B[entry] = ti.select(own, 1.0, 0.0) * B
                     entry += 1
-        rows.image_count[i] = entry - rows.image_start[i]
+        rows.image_start[i], rows.image_count[i] = start, ti.max(entry - start, 0)
+        lopsided[i], trace[i], gradient[i] = total, R2_total, wall_gradient[i]
+        if own:
+            density[i], flux[i], gradient[i] = rho, rate, b
 
 
 @ti.kernel
 def _find_pushes(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
                  factor: RealTable, V: Reals, f: ti.template(), h: ti.f32, sigma: ti.f32, material: Ints,
-                 mirrored: Reals, p: Reals, c: Sides, total: Vectors):  # fmt: skip
+                 mirrored: Reals, p: Reals, c: Sides, rows: Rows, total: Vectors):  # fmt: skip
     """What walls take along the gradients of their distances, per volume: sum_j (p_i + p_j) V_j W'(R) / R 2 phi_j; and
     the total that they give, in place of what `walls` says of liquids."""
     scale = sigma / (h * h)
@@ -219,21 +216,21 @@ def _find_pushes(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, c
             total[i] = vec3(0.0)
         for s in range(c.side_count[i]):
             c.side_push[i, s] = 0.0
-        for k in range(-1, ti.select(c.side_count[i] > 0, count[i], -1)):
+        start = rows.image_start[i]
+        for k in range(start - ti.cast(c.side_count[i] > 0, ti.i32), start + rows.image_count[i]):
             j = i
-            if k >= 0:
-                j = neighbor[i, k]
-            if k < 0 or j != i:
-                dx = difference(x[i], x[j], wraps, period)
-                pressure = mirrored[material[i]] * p[i] + mirrored[material[j]] * p[j]
-                for chosen in range(1, 1 << c.side_count[i]):
-                    R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
-                    if weight > 0.0 and h * h > R2:
-                        F = weight * scale * V[j] * f(ti.sqrt(R2) / h)
-                        for s in range(c.side_count[i]):
-                            if (chosen >> s) & 1:
-                                t = common(j, c.side_number[i, s], c)
-                                c.side_push[i, s] += pressure * F * 2.0 * c.side_phi[j, t]
+            if k >= start:
+                j = rows.image_of[k]
+            dx = difference(x[i], x[j], wraps, period)
+            pressure = mirrored[material[i]] * p[i] + mirrored[material[j]] * p[j]
+            for chosen in range(1, 1 << c.side_count[i]):
+                R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
+                if weight > 0.0 and h * h > R2:
+                    F = weight * scale * V[j] * f(ti.sqrt(R2) / h)
+                    for s in range(c.side_count[i]):
+                        if (chosen >> s) & 1:
+                            t = common(j, c.side_number[i, s], c)
+                            c.side_push[i, s] += pressure * F * 2.0 * c.side_phi[j, t]
         for s in range(c.side_count[i]):
             total[i] -= c.side_push[i, s] * c.side_gradient[i, s]
 
@@ -273,7 +270,7 @@ class Images:
         """`mirrored` is 1 for materials that see images, and `wanted` whether any does."""
         self.walls, self.neighbors, self.mirrored = walls, neighbors, mirrored
         self.wanted = wanted and bool(walls.walls)
-        self.capacity, self.room, self._total = -1, START_ROOM, np.zeros(1, np.int32)
+        self.capacity, self.room, self._used = -1, START_ROOM, np.zeros(1, np.int32)
         counts = [arguments[1] for arguments in walls.arguments]
         self.first = np.cumsum([0, *counts])[:-1].tolist()  # number of the first side of each wall
         self._allocate()
@@ -288,7 +285,8 @@ class Images:
             self._size.fill(0)
             rows = capacity if self.wanted else 1
             table = {name: ti.ndarray(ti.f32, (rows, SIDES)) for name in ("side_phi", "side_speed", "side_push")}
-            self.sides = Sides(side_count=ti.ndarray(ti.i32, rows), side_gradient=ti.ndarray(vec3, (rows, SIDES)),
+            self.sides = Sides(side_count=ti.ndarray(ti.i32, rows), side_near=ti.ndarray(ti.f32, rows),
+                               side_gradient=ti.ndarray(vec3, (rows, SIDES)),
                                side_number=ti.ndarray(ti.i32, (rows, SIDES)), **table)  # fmt: skip
         room = self.room
         self.rows = Rows(image_start=self._start, image_count=self._size, image_of=ti.ndarray(ti.i32, room),
@@ -310,21 +308,22 @@ class Images:
             return
         for k, arguments in enumerate(self.walls.arguments):
             _find_sides(p.n, p.x, k, self.first[k], *arguments, self.sides)
-        _count_images(p.n, *near.pairs, near.h, self.sides, self.rows, self._total)
-        if self._total[0] > self.room:
-            self.room = int(1.5 * self._total[0])
-            self._allocate()
         s = near.smoothing
-        _find_images(p.n, *near.pairs, p.V, s.w, s.f, near.h, near.sigma, p.material, self.mirrored, self.sides,
-                     self.rows, p.wall_gradient, p.wall_density, p.wall_flux, p.image_gradient, p.image_lopsided,
-                     p.image_trace)  # fmt: skip
+        while True:
+            _find_images(p.n, *near.pairs, p.V, s.w, s.f, near.h, near.sigma, p.material, self.mirrored, self.sides,
+                         self.rows, p.wall_gradient, p.wall_density, p.wall_flux, p.image_gradient, p.image_lopsided,
+                         p.image_trace, self._used)  # fmt: skip
+            if self._used[0] <= self.room:
+                return
+            self.room = int(GROWTH * self._used[0])
+            self._allocate()
 
     def find_pushes(self) -> None:
         """What pressures make the walls give."""
         p, near = self.walls.particles, self.neighbors
         if self.wanted:
             _find_pushes(p.n, *near.pairs, p.V, near.smoothing.f, near.h, near.sigma, p.material, self.mirrored, p.p,
-                         self.sides, p.wall_push)  # fmt: skip
+                         self.sides, self.rows, p.wall_push)  # fmt: skip
 
     def load(self, wall: int, dt: float, patches: tuple, load: np.ndarray) -> None:
         """Adds what that does to a wall in a step of dt [s] to its table of loads."""

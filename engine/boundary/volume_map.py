@@ -48,7 +48,7 @@ from pliant.core.smoothing import Smoothing
 
 STEEP = 1.08  # how much steeper than Q(2 phi) the wall is: see above
 REACH = 0.5 + 0.5 / STEEP  # in spacings: where the mirrored layer is a support h = 2 d away
-KNOWN = 1.75  # in spacings: up to where images need the distance (`images.IMAGE_REACH`)
+KNOWN = 1.4  # in spacings: up to where images need the distance (`images.IMAGE_REACH`)
 DEPTH = 0.75  # in spacings: how deep inside the wall the map still knows the way out; a step moves 0.4 d at most
 TABLE = 512
 STENCIL = 6  # quadrature points per spacing in the wall integral
