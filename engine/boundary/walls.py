@@ -45,8 +45,7 @@ FIELDS = (
 
 
 # What is known of walls at the particles when forces on walls are summed up.
-Felt: TypeAlias = ti.types.argpack(density=Reals, number=Ints, slide=Vectors, rest=Reals, later=Reals, material=Ints,
-                                   mirrored=Reals)  # fmt: skip
+Felt: TypeAlias = ti.types.argpack(density=Reals, number=Ints, slide=Vectors, rest=Reals, later=Reals)
 
 # Rows of a wall's pose table: vectors as arguments cost far more to pass than arrays.
 PIVOT, PLACE, VELOCITY, SPIN, ROTATION, POSE = 0, 1, 2, 3, 4, 7
@@ -165,8 +164,8 @@ def _find_pushes(n: ti.i32, p: Reals, gradient: Vectors, push: Vectors):
 @ti.kernel
 def _load(n: ti.i32, dt: ti.f32, last: ti.i32, wall: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors,
           frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks,
-          table: RealTable, x: Vectors, m: Reals, inverse_density: Reals, p: Reals, c: Felt, patched: ti.template(),
-          patches: RealTable, load: RealTable):  # fmt: skip
+          table: RealTable, x: Vectors, m: Reals, inverse_density: Reals, p: Reals, material: Ints, mirrored: Reals,
+          c: Felt, patched: ti.template(), patches: RealTable, load: RealTable):  # fmt: skip
     """Impulse and its moment about the pivot that one wall gets in a step, and the shares of its patches. Walls are
     seen to in the reverse of the order in which `_sample_walls` has added them, which undoes the sum over walls one by
     one."""
@@ -184,7 +183,7 @@ def _load(n: ti.i32, dt: ti.f32, last: ti.i32, wall: ti.i32, flat: ti.template()
                 R, arm, gradient = rotation(pose), x[i] - pose[PLACE], vec3(0.0)
                 local = R.transpose() @ arm + pose[PIVOT]
                 push, nearest = m[i] * inverse_density[i] * p[i], REACH * spacing
-                push *= 1.0 - c.mirrored[c.material[i]]  # images have theirs
+                push *= 1.0 - mirrored[material[i]]  # images have theirs
                 close, away = 0, vec3(0.0)  # the nearest side, along which things slide
                 for k in range(sides):
                     side = sides - 1 - k
@@ -309,6 +308,7 @@ class Walls(Store):
         self.images: Any = None  # of liquids (`images.Images`), where a pressure solver has them
         self._rubbing = [upload(row, ti.f32) for row in friction]
         self.friction, self.rough = friction, bool(friction.any())
+        self._nothing_mirrored = upload(np.zeros(max(friction.shape[1], 1)), ti.f32)
 
     def set_patches(self, number: int, patches: Sequence[WallPatch]) -> None:
         """Lets a wall, by its number, tell what acts on these parts of it (`patch_force`)."""
@@ -349,21 +349,16 @@ class Walls(Store):
     def feel(self, dt: float) -> None:
         """Sums up what particles have done to the walls in this step of dt [s], after `find_pushes`."""
         p, last = self.particles, len(self.walls) - 1
+        if self._felt[0] != p.capacity:
+            self._felt = p.capacity, Felt(density=p.wall_density, number=p.wall_number, slide=p.wall_slide,
+                                          rest=p.wall_rest, later=p.wall_later)  # fmt: skip
+        mirrored = self.images.mirrored if self.images else self._nothing_mirrored
         for k, arguments in reversed(list(enumerate(self.arguments))):
-            _load(p.n, dt, int(k == last), k, *arguments, self.table, p.x, p.m, p.inverse_density, p.p, self._seen(),
-                  *self._patches[k], self._partial[k])  # fmt: skip
+            _load(p.n, dt, int(k == last), k, *arguments, self.table, p.x, p.m, p.inverse_density, p.p,
+                  p.material, mirrored, self._felt[1], *self._patches[k], self._partial[k])  # fmt: skip
             if self.images:
                 self.images.load(k, dt, self._patches[k], self._partial[k])
             self._loads[k] = self._partial[k].sum(axis=0, dtype=float)
-
-    def _seen(self) -> Any:
-        """What is known of walls at the particles, as `_load` takes it."""
-        p, key = self.particles, (self.particles.capacity, self.images)
-        if self._felt[0] != key:
-            mirrored = self.images.mirrored if self.images else upload(np.zeros(self.friction.shape[1]), ti.f32)
-            self._felt = key, Felt(density=p.wall_density, number=p.wall_number, slide=p.wall_slide, rest=p.wall_rest,
-                                   later=p.wall_later, material=p.material, mirrored=mirrored)  # fmt: skip
-        return self._felt[1]
 
     def advance(self, dt: float) -> None:
         """Moves the walls, then puts back any particle that came closer than CLEARANCE."""
