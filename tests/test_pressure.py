@@ -107,10 +107,10 @@ def test_displacement_is_minus_the_gradient_of_the_density_constraint(walls):
     def energy(x):
         r2 = ((x[:, None] - x[None]) ** 2).sum(axis=-1)
         phi = D / 2 + images.STEEP * (x[:, 1] - D / 2)
-        rho = V * w.W(np.sqrt(r2), 2 * D)
+        rho = (V * w.W(np.sqrt(r2), 2 * D)).sum(axis=1)
         if walls == "plane":
-            rho += V * w.W(np.sqrt(r2 + 4 * phi[:, None] * phi), 2 * D)
-        return (V * q * rho.sum(axis=1)).sum()
+            rho += (V * w.W(np.sqrt(r2 + 4 * phi[:, None] * phi), 2 * D)).sum(axis=1)
+        return (V * q * rho).sum()
 
     gradient, step = np.zeros_like(x), 1e-6 * D
     for i, k in np.ndindex(*x.shape):

@@ -22,6 +22,9 @@ its own plane. An image there counts 2 n_i . n_j, within 0 and 1: what is around
 In a fluid that has moved, first layers are no lattice. With phi as it is, their pressure would be 3 % of that at the
 floor too high, as in `volume_map`, so that d/2 + STEEP (phi - d/2) counts in its place.
 
+Maps round off the edges of obstacles: there a particle at the least distance that `walls` allows may be inside. So each
+side of a map that is closer than STOP adds 1/2 STOPPING ((STOP d - phi) / d)^2 to the density, which keeps them off.
+
 Only liquids see images (`mirrored`), those of all particles; all else has the walls of `volume_map`.
 
 **Forces on walls.** Of what the pressures of a pair do, the part along x_ij is between the two. The rest comes from the
@@ -41,10 +44,12 @@ from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, Vecto
 from pliant.core.fields import Field
 from pliant.core.neighbors import Neighbors, difference
 from pliant.core.reduce import BLOCKS, block
+from pliant.core.smoothing import SPACINGS_PER_SUPPORT
 
 STEEP = 1.06  # see above
 IMAGE_REACH = KNOWN  # in spacings: images of what is further away add 1e-4 at most to a first layer at d/2
 SIDES = 4  # that a particle may see: the nearest of them
+STOP, STOPPING = 0.45, 30.0  # in spacings, and 1: what keeps particles off maps, see above
 UNSEEN = 1e9  # in spacings: the distance where there is no side
 START_ROOM = 4096  # pairs of particles and images
 GROWTH = 1.5  # of the room, beyond what is needed
@@ -56,9 +61,11 @@ FIELDS = (
 )
 
 # The sides of walls that particles see: how many, the least of their distances [m]; of each, its distance and gradient
-# (both stretched by STEEP), the speed of the wall along it [m/s], its number, and what the wall takes along it.
+# (both stretched by STEEP), the speed of the wall along it [m/s], its number, how far inside STOP it is, in
+# spacings, and what the wall takes along it.
 Sides: TypeAlias = ti.types.argpack(side_count=Ints, side_near=Reals, side_phi=RealTable, side_gradient=VectorTable,
-                                    side_speed=RealTable, side_number=IntTable, side_push=RealTable)  # fmt: skip
+                                    side_speed=RealTable, side_number=IntTable, side_stop=RealTable,
+                                    side_push=RealTable)  # fmt: skip
 
 # Pairs of a particle i and the image of another, j: `image_count[i]` entries from `image_start[i]` on. Who j is, its
 # place among the neighbors of i, E_ij (0 if pressures of j do not act on i), B_ij (0 if j adds nothing to i's density).
@@ -97,6 +104,7 @@ def _find_sides(n: ti.i32, x: Vectors, wall: ti.i32, first: ti.i32, flat: ti.tem
                     c.side_count[i] = ti.max(c.side_count[i], s + 1)
                     c.side_phi[i, s], c.side_gradient[i, s], c.side_number[i, s] = phi, gradient, first + k
                     c.side_near[i] = ti.min(c.side_near[i], phi)
+                    c.side_stop[i, s] = 0.0 if ti.static(flat) else ti.max(STOP - distance / spacing, 0.0)
                     c.side_speed[i, s] = gradient.dot(pose[VELOCITY] + pose[SPIN].cross(arm))
 
 
@@ -142,6 +150,12 @@ def mirror(i: ti.i32, j: ti.i32, dx: vec3, chosen: ti.i32, c: ti.template()):
                     if (chosen >> other) & 1:
                         weight *= right_angled(i, s, other, j, t, common(j, c.side_number[i, other], c), c)
     return R2, weight, here, there, moving
+
+
+@ti.func
+def stopping(i: ti.i32, s: ti.i32, h: ti.f32, c: ti.template()):
+    """What stops particles at a side, in its gradient there."""
+    return -STOPPING * c.side_stop[i, s] * SPACINGS_PER_SUPPORT / h / STEEP
 
 
 @ti.func
@@ -198,6 +212,11 @@ def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, c
                     rows.image_E[entry] = ti.select(mirrored[material[j]] > 0.0, 1.0, 0.0) * E
                     rows.image_B[entry] = ti.select(own, 1.0, 0.0) * B
                     entry += 1
+        for s in range(c.side_count[i]):
+            slope = stopping(i, s, h, c)
+            rho += 0.5 * STOPPING * c.side_stop[i, s] ** 2
+            rate += slope * c.side_speed[i, s]
+            b += slope * c.side_gradient[i, s]
         rows.image_start[i], rows.image_count[i] = start, ti.max(entry - start, 0)
         lopsided[i], trace[i], gradient[i] = total, R2_total, wall_gradient[i]
         if own:
@@ -215,7 +234,7 @@ def _find_pushes(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, c
         if mirrored[material[i]] > 0.0:
             total[i] = vec3(0.0)
         for s in range(c.side_count[i]):
-            c.side_push[i, s] = 0.0
+            c.side_push[i, s] = mirrored[material[i]] * p[i] * stopping(i, s, h, c)
         start = rows.image_start[i]
         for k in range(start - ti.cast(c.side_count[i] > 0, ti.i32), start + rows.image_count[i]):
             j = i
@@ -284,7 +303,8 @@ class Images:
             self._start.fill(0)
             self._size.fill(0)
             rows = capacity if self.wanted else 1
-            table = {name: ti.ndarray(ti.f32, (rows, SIDES)) for name in ("side_phi", "side_speed", "side_push")}
+            names = ("side_phi", "side_speed", "side_stop", "side_push")
+            table = {name: ti.ndarray(ti.f32, (rows, SIDES)) for name in names}
             self.sides = Sides(side_count=ti.ndarray(ti.i32, rows), side_near=ti.ndarray(ti.f32, rows),
                                side_gradient=ti.ndarray(vec3, (rows, SIDES)),
                                side_number=ti.ndarray(ti.i32, (rows, SIDES)), **table)  # fmt: skip
