@@ -1,5 +1,7 @@
 """Volume maps: walls and obstacles as one smooth field that particles sample once a step.
 
+Sand and elastic bodies have these walls. Liquids take the distance of the map, and see their images (`images`).
+
 After Bender et al. 2019 and Neder 2024 (Section 5.11, Eq. 35-39), with a change that removes the step
 between the first and the second layer of particles above a flat floor. There the wall is one point of
 volume V_B at the closest surface point; here it is the fluid's own mirror image. A particle at distance
