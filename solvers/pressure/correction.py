@@ -17,20 +17,21 @@ The density ratio is still what keeps space evenly filled: displacements beside 
 cost to the flow.
 
 What is at rest wants the plain gradients: they derive from the density ratio, so that rest is a minimum of energy, and
-what presses on a body is what it displaces. By corrected gradients alone the first layer at a wall
-would slip past, displacements would lift it again, and still water would boil at 0.2 m/s; and a
-ball under water would have 9 % too little buoyancy. So at walls gradients stay as they are, and elsewhere they are
-corrected as far as the pressure is the flow's and not the weight's: by the share d |grad v|^2 / g, the ratio of what
-both do to velocities over a spacing, from none at LEAST to all at 1. Without gravity nothing rests. Most of a liquid
-under gravity has plain gradients, and `system` passes by the corrections there (`bent`).
+what presses on a body is what it displaces. By corrected gradients alone the first layer at a wall would slip past,
+displacements would lift it again, and still water would boil at 0.2 m/s; and a ball under water would have 9 % too
+little buoyancy. (Measured with the walls of `volume_map`.) So at walls gradients stay as they are, and elsewhere they
+are corrected as far as the pressure is the flow's and not the weight's: by the share d |grad v|^2 / g, the ratio of
+what both do to velocities over a spacing, from none at LEAST to all at 1. Without gravity nothing rests. Most of a
+liquid under gravity has plain gradients, and `system` passes by the corrections there (`bent`).
 
 A particle is inside where the measure
 
     (trace M) / 3 - d |sum_j G_ij + E_ij|
 
-is above INSIDE: 1.02 on a lattice, about 0.75 in disorder, 0.24 at a plane surface, less in films and spray. (Images
-in walls, E_ij, count like neighbors.) What touches an elastic body is not. Only inside may pressure be negative. Under tension the forces of pressure draw particles together in pairs, at a rate of about sqrt(-p / rho) / d.
-`spread` parts them again, by a shift towards where there are fewer (Lind et al. 2012).
+is above INSIDE: 1.02 on a lattice, about 0.75 in disorder, 0.24 at a plane surface, less in films and spray. (Images in
+walls, E_ij, count like neighbors.) What touches an elastic body is not. Only inside may pressure be negative. Under
+tension the forces of pressure draw particles together in pairs, at a rate of about sqrt(-p / rho) / d. `spread` parts
+them again, by a shift towards where there are fewer (Lind et al. 2012).
 """
 
 import taichi as ti
