@@ -33,18 +33,18 @@ class WallSampling(Stage):
 
 
 @ti.kernel
-def _rub(n: ti.i32, dt: ti.f32, rubs: Reals, material: Ints, p: Reals, inverse_density: Reals, friction: Reals,
-         gradient: Vectors, moving: Vectors, slide: Vectors, v: Vectors):  # fmt: skip
+def _rub(n: ti.i32, dt: ti.f32, rubs: Reals, material: Ints, inverse_density: Reals, friction: Reals, push: Vectors,
+         facing: Vectors, moving: Vectors, slide: Vectors, v: Vectors):  # fmt: skip
     """Coulomb: walls slow tangential motion by at most friction times the impulse of their pressure. Elastic bodies see
     to it themselves (`elasticity.rubbing`)."""
     for i in range(n):
-        push = gradient[i].norm()
-        if friction[i] * push > 0.0 and rubs[material[i]] > 0.0:
-            normal = gradient[i] / push
+        pressed = push[i].norm()
+        if friction[i] * pressed > 0.0 and rubs[material[i]] > 0.0 and push[i].dot(facing[i]) > 0.0:
+            normal = push[i] / pressed
             sliding = v[i] - moving[i]
             sliding -= sliding.dot(normal) * normal
             speed = sliding.norm()
-            impulse = dt * inverse_density[i] * ti.max(p[i], 0.0) * push * friction[i]
+            impulse = dt * inverse_density[i] * pressed * friction[i]
             dv = -ti.min(impulse / ti.max(speed, 1e-12), 1.0) * sliding
             v[i] += dv
             slide[i] += dv / dt
@@ -70,8 +70,9 @@ class Advance(Stage):
 
     def run(self, dt: float) -> None:
         world, p = self.world, self.world.particles
+        world.walls.find_pushes()
         if world.walls.rough and not self.pressure.solves_friction:
-            _rub(p.n, dt, self._rubs, p.material, p.p, p.inverse_density, p.wall_friction, p.wall_gradient,
+            _rub(p.n, dt, self._rubs, p.material, p.inverse_density, p.wall_friction, p.wall_push, p.wall_normal,
                  p.wall_velocity, p.wall_slide, p.v)  # fmt: skip
         world.walls.feel(dt)
         _advance(p.n, dt, world.neighbors.period, p.v, p.shift, p.x)

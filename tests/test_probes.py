@@ -166,13 +166,14 @@ def test_the_floor_of_a_round_tank_carries_its_water_to_the_edge():
 
 
 def test_a_patch_moves_with_its_wall():
-    """A piston that is pushed through still water feels the same on its patch wherever it is by then."""
+    """A piston that is pushed through still water feels the same on its patch, which is wider than the water, wherever
+    it is by then."""
     scene = pl.Scene(particle_radius=D / 2, gravity=(0, 0, 0))
     scene.add(pl.Box(size=(0.6, 0.3, 0.3), center=(0.3, 0.15, 0.15)), pl.Fluid(), name="water")
-    piston = scene.add(pl.Box(size=(0.1, 0.5, 0.5), center=(-0.05, 0.15, 0.15)), pl.Boundary(), name="piston")
+    piston = scene.add(pl.Box(size=(0.1, 1.2, 1.2), center=(-0.05, 0.15, 0.15)), pl.Boundary(), name="piston")
     piston.move(lambda t: (1.0, 0, 0))
-    front = scene.probe("force", on=pl.Rectangle(size=(0.4, 0.4), center=(0, 0.15, 0.15)), window=0.05)
-    back = scene.probe("force", on=pl.Rectangle(size=(0.4, 0.4), center=(-0.1, 0.15, 0.15)))
+    front = scene.probe("force", on=pl.Rectangle(size=(1.1, 1.1), center=(0, 0.15, 0.15)), window=0.05)
+    back = scene.probe("force", on=pl.Rectangle(size=(1.1, 1.1), center=(-0.1, 0.15, 0.15)))
     sim = scene.build(quiet=True)
     sim.run(0.2)
     assert sim["piston"].position[0] > 0.1

@@ -15,7 +15,8 @@ validate.load_cases()
 
 # Targets at low resolution, where they differ from the tool's.
 LOOSER = {
-    # 12 particles across the column: the front is 10.5 % ahead at T = 2, with 32 across 9.9 %
+    # 12 particles across the column: the front is 11.4 % ahead at worst, with 32 across 7.3 %
+    ("dam_break_front", "front Z at T = 1.219"): 0.12,
     ("dam_break_front", "front Z at T = 1.997"): 0.12,
     # the sensor's height, 21 mm, is less than half a spacing: 10 % late, at half the spacing 4 %
     ("spheric2", "arrival at P1"): 0.15,
@@ -27,17 +28,7 @@ LOOSER = {
     ("hydrostatic", "plane, shaken: bottom pressure, extrapolated"): 0.02,
     # and so do, in the disorder after shaking, distances of layers: 1.007 or 1.044 by the rounding of sums alone
     ("hydrostatic", "plane, shaken: spacing of layers 1-2 over 2-3"): 0.06,
-    # nearly half the particles touch a wall, where a disordered layer pushes less than a lattice: more pressure
-    ("hydrostatic", "tank, shaken: pressure of the first layer"): 0.15,
-    ("hydrostatic", "tank, shaken: pressure of the worst other"): 0.06,
-    ("hydrostatic", "tank, shaken: bottom pressure, extrapolated"): 0.06,
-    ("hydrostatic", "tank, shaken: volume (twice the mean height)"): 0.015,
-    ("hydrostatic", "tank, shaken: spacing of layers 1-2 over 2-3"): 0.12,
-    # 16 particles high, the wave is two thick when it meets the wall
-    ("wall_pressure", "arrival T"): 0.08,
-    # the tilted box is 10 particles wide, and its edge holds few that touch no wall: slopes 6 and 7 % small
-    ("hydrostatic_tanks", "tilted box, DFSPH: slope of the pressure"): 0.08,
-    ("hydrostatic_tanks", "tilted box, IISPH: slope of the pressure"): 0.08,
+    ("hydrostatic", "tank, shaken: bottom pressure, extrapolated"): 0.02,
     # 24 particles across: errors of u 3.8 %, -17 and -13 %; with 32 across 2.0 %, -8 and -3 %
     ("cavity", "Re 100: u, root mean square error over the lid's speed"): 0.05,
     ("cavity", "Re 100: least u"): 0.2,
@@ -51,6 +42,10 @@ LOOSER = {
 # take it off this list.
 OPEN = {
     ("contact_angle", "angle on a floor of 120 degrees (error in 180)"): "107 degrees: above 90 liquids wet too much",
+    ("wall_pressure", "arrival T"): "13 % late with 16 particles in H, 5 % with 32: a film one thick does not press",
+    ("wall_pressure", "mean over rho g H, T = 3.1 to 4"): "0.46 with 16 particles in H",
+    ("standing_wave", "walls, 32 a wavelength: amplitude left by a period"): "0.80 is left, without walls 0.79",
+    ("standing_wave", "periodic, 32 a wavelength: amplitude left by a period"): "0.79 is left",
     ("column_collapse", "a = 1: height over L0"): "at the wall, low columns sink by 13 %, where beads hardly move",
 }
 

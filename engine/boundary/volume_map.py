@@ -1,5 +1,7 @@
 """Volume maps: walls and obstacles as one smooth field that particles sample once a step.
 
+Sand and elastic bodies have these walls. Liquids take the distance of the map, and see their images (`images`).
+
 After Bender et al. 2019 and Neder 2024 (Section 5.11, Eq. 35-39), with a change that removes the step
 between the first and the second layer of particles above a flat floor. There the wall is one point of
 volume V_B at the closest surface point; here it is the fluid's own mirror image. A particle at distance
@@ -48,6 +50,7 @@ from pliant.core.smoothing import Smoothing
 
 STEEP = 1.08  # how much steeper than Q(2 phi) the wall is: see above
 REACH = 0.5 + 0.5 / STEEP  # in spacings: where the mirrored layer is a support h = 2 d away
+KNOWN = 1.4  # in spacings: up to where images need the distance (`images.IMAGE_REACH`)
 DEPTH = 0.75  # in spacings: how deep inside the wall the map still knows the way out; a step moves 0.4 d at most
 TABLE = 512
 STENCIL = 6  # quadrature points per spacing in the wall integral
@@ -160,7 +163,7 @@ class VolumeMap(DistanceMap):
     def __init__(self, signed_distance: Callable[[np.ndarray], np.ndarray], bounds: np.ndarray, spacing: float,
                  smoothing: Smoothing, solid_beyond: bool, key: str = ""):  # fmt: skip
         self.smoothing = smoothing
-        super().__init__(signed_distance, bounds, spacing, REACH, DEPTH, solid_beyond, key)
+        super().__init__(signed_distance, bounds, spacing, KNOWN, DEPTH, solid_beyond, key)
 
     def _refine(self, origin: np.ndarray, place: Any, directory: Any, values: Any, spline: Any) -> None:
         """Effective distances in place of the true ones."""

@@ -8,7 +8,7 @@ slides along it, by friction, viscosity and the contact of sand (`wall_slide`, a
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import taichi as ti
@@ -38,6 +38,7 @@ FIELDS = (
     Field("wall_normal", "vector", "1", "direction away from it"),
     Field("wall_number", "int", "", "which wall that is"),
     Field("wall_slide", "vector", "m/s^2", "acceleration along walls by friction and viscosity"),
+    Field("wall_push", "vector", "N/m^3", "force that pressures make the walls give, per volume"),
     Field("wall_rest", "real", "1", "forces on walls: wall_density by the walls that are still to be seen to"),
     Field("wall_later", "real", "1", "forces on walls: what those seen to leave of the others"),
 )
@@ -155,10 +156,16 @@ def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Real
 
 
 @ti.kernel
+def _find_pushes(n: ti.i32, p: Reals, gradient: Vectors, push: Vectors):
+    for i in range(n):
+        push[i] = -p[i] * gradient[i]
+
+
+@ti.kernel
 def _load(n: ti.i32, dt: ti.f32, last: ti.i32, wall: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors,
           frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks,
-          table: RealTable, x: Vectors, m: Reals, inverse_density: Reals, p: Reals, c: Felt, patched: ti.template(),
-          patches: RealTable, load: RealTable):  # fmt: skip
+          table: RealTable, x: Vectors, m: Reals, inverse_density: Reals, p: Reals, material: Ints, mirrored: Reals,
+          c: Felt, patched: ti.template(), patches: RealTable, load: RealTable):  # fmt: skip
     """Impulse and its moment about the pivot that one wall gets in a step, and the shares of its patches. Walls are
     seen to in the reverse of the order in which `_sample_walls` has added them, which undoes the sum over walls one by
     one."""
@@ -176,6 +183,7 @@ def _load(n: ti.i32, dt: ti.f32, last: ti.i32, wall: ti.i32, flat: ti.template()
                 R, arm, gradient = rotation(pose), x[i] - pose[PLACE], vec3(0.0)
                 local = R.transpose() @ arm + pose[PIVOT]
                 push, nearest = m[i] * inverse_density[i] * p[i], REACH * spacing
+                push *= 1.0 - mirrored[material[i]]  # images have theirs
                 close, away = 0, vec3(0.0)  # the nearest side, along which things slide
                 for k in range(sides):
                     side = sides - 1 - k
@@ -297,8 +305,10 @@ class Walls(Store):
         self._partial = [np.zeros((BLOCKS, WHOLE), np.float32) for _ in walls]
         self._patches: list[tuple] = [(False, upload(patch_table((), spacing, True), ti.f32)) for _ in walls]
         self._felt: tuple = (None, None)
+        self.images: Any = None  # of liquids (`images.Images`), where a pressure solver has them
         self._rubbing = [upload(row, ti.f32) for row in friction]
         self.friction, self.rough = friction, bool(friction.any())
+        self._nothing_mirrored = upload(np.zeros(max(friction.shape[1], 1)), ti.f32)
 
     def set_patches(self, number: int, patches: Sequence[WallPatch]) -> None:
         """Lets a wall, by its number, tell what acts on these parts of it (`patch_force`)."""
@@ -329,15 +339,25 @@ class Walls(Store):
                           p.wall_friction, p.wall_velocity, p.wall_distance, p.wall_normal, p.wall_number,
                           p.wall_slide)  # fmt: skip
 
+    def find_pushes(self) -> None:
+        """Finds what pressures make the walls give, while particles are where they were."""
+        p = self.particles
+        _find_pushes(p.n, p.p, p.wall_gradient, p.wall_push)
+        if self.images:
+            self.images.find_pushes()
+
     def feel(self, dt: float) -> None:
-        """Sums up what particles have done to the walls in this step of dt [s], while they are where they were."""
+        """Sums up what particles have done to the walls in this step of dt [s], after `find_pushes`."""
         p, last = self.particles, len(self.walls) - 1
         if self._felt[0] != p.capacity:
             self._felt = p.capacity, Felt(density=p.wall_density, number=p.wall_number, slide=p.wall_slide,
                                           rest=p.wall_rest, later=p.wall_later)  # fmt: skip
+        mirrored = self.images.mirrored if self.images else self._nothing_mirrored
         for k, arguments in reversed(list(enumerate(self.arguments))):
-            _load(p.n, dt, int(k == last), k, *arguments, self.table, p.x, p.m, p.inverse_density, p.p, self._felt[1],
-                  *self._patches[k], self._partial[k])  # fmt: skip
+            _load(p.n, dt, int(k == last), k, *arguments, self.table, p.x, p.m, p.inverse_density, p.p,
+                  p.material, mirrored, self._felt[1], *self._patches[k], self._partial[k])  # fmt: skip
+            if self.images:
+                self.images.load(k, dt, self._patches[k], self._partial[k])
             self._loads[k] = self._partial[k].sum(axis=0, dtype=float)
 
     def advance(self, dt: float) -> None:

@@ -34,6 +34,7 @@ Ints = ti.types.ndarray(dtype=ti.i32, ndim=1)
 Vectors = ti.types.ndarray(dtype=vec3, ndim=1)
 Matrices = ti.types.ndarray(dtype=mat3, ndim=1)
 SymmetricMatrices = ti.types.ndarray(dtype=vec6, ndim=1)  # diagonal, then yz, zx, xy
+VectorTable = ti.types.ndarray(dtype=vec3, ndim=2)
 IntTable = ti.types.ndarray(dtype=ti.i32, ndim=2)
 RealTable = ti.types.ndarray(dtype=ti.f32, ndim=2)
 

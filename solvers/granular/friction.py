@@ -52,6 +52,7 @@ from typing import TypeAlias
 import numpy as np
 import taichi as ti
 
+from pliant.boundary.images import Images
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatrices, Vectors, upload, vec3, vec6
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
@@ -369,12 +370,12 @@ class Friction:
             self._scratch = key, made
         return self._scratch[1]
 
-    def prepare(self, inverse_density: ti.Ndarray) -> None:
+    def prepare(self, inverse_density: ti.Ndarray, images: Images) -> None:
         """E as for an isotropic neighborhood: a third of what D has from the neighbors, and all of what their
-        lopsidedness adds. Walls have no part in it."""
+        lopsidedness adds. Walls have no part in it, and sand sees no images."""
         p = self.world.particles
         p.part.fill(0.0)
-        pairs = self.world.neighbors.pairs
+        pairs = (*self.world.neighbors.pairs, images.rows)
         system.prepare(p.n, *pairs, p.part, False, p.bent, p.L, p.V, inverse_density, 1.0 / 3.0, p.E)
 
     def warm_start(self, dt: float, dv: ti.Ndarray) -> None:

@@ -17,21 +17,21 @@ The density ratio is still what keeps space evenly filled: displacements beside 
 cost to the flow.
 
 What is at rest wants the plain gradients: they derive from the density ratio, so that rest is a minimum of energy, and
-what presses on a body is what it displaces. By corrected gradients alone the first layer at a wall, of which M knows
-only a mirror image, would slip past, displacements would lift it again, and still water would boil at 0.2 m/s; and a
-ball under water would have 9 % too little buoyancy. So at walls gradients stay as they are, and elsewhere they are
-corrected as far as the pressure is the flow's and not the weight's: by the share d |grad v|^2 / g, the ratio of what
-both do to velocities over a spacing, from none at LEAST to all at 1. Without gravity nothing rests. Most of a liquid
-under gravity has plain gradients, and `system` passes by the corrections there (`bent`).
+what presses on a body is what it displaces. By corrected gradients alone the first layer at a wall would slip past,
+displacements would lift it again, and still water would boil at 0.2 m/s; and a ball under water would have 9 % too
+little buoyancy. (Measured with the walls of `volume_map`.) So at walls gradients stay as they are, and elsewhere they
+are corrected as far as the pressure is the flow's and not the weight's: by the share d |grad v|^2 / g, the ratio of
+what both do to velocities over a spacing, from none at LEAST to all at 1. Without gravity nothing rests. Most of a
+liquid under gravity has plain gradients, and `system` passes by the corrections there (`bent`).
 
 A particle is inside where the measure
 
-    (trace M) / 3 - d |sum_j G_ij + b_i / 2|
+    (trace M) / 3 - d |sum_j G_ij + E_ij|
 
-is above INSIDE: 1.02 on a lattice, about 0.75 in disorder, 0.24 at a plane surface, less in films and spray. (At a wall
-b_i / 2 is what a lattice that went on would add.) What touches an elastic body is not. Only inside may pressure be
-negative. Under tension the forces of pressure draw particles together in pairs, at a rate of about sqrt(-p / rho) / d.
-`spread` parts them again, by a shift towards where there are fewer (Lind et al. 2012).
+is above INSIDE: 1.02 on a lattice, about 0.75 in disorder, 0.24 at a plane surface, less in films and spray. (Images in
+walls, E_ij, count like neighbors.) What touches an elastic body is not. Only inside may pressure be negative. Under
+tension the forces of pressure draw particles together in pairs, at a rate of about sqrt(-p / rho) / d. `spread` parts
+them again, by a shift towards where there are fewer (Lind et al. 2012).
 """
 
 import taichi as ti
@@ -45,7 +45,7 @@ FIELDS = (
     Field("L", "symmetric", "1", "correction of the gradients that velocities see"),
     Field("bent", "int", "", "1 where gradients are corrected, or next to it"),
     Field("inside", "real", "1", "1 where fluid surrounds it, 0 elsewhere"),
-    Field("lopsided", "vector", "1/m", "towards where there are more particles: sum_j G_ij + b_i / 2"),
+    Field("lopsided", "vector", "1/m", "towards where there are more particles: sum_j G_ij + E_ij"),
 )
 SURFACE, INSIDE = 0.4, 0.55  # of the measure above: the correction goes over from none to all between these
 LEAST = 0.1  # the share of the flow in the pressure up to which gradients are not corrected
@@ -64,17 +64,17 @@ def surrounded(measure: ti.f32):
 @ti.kernel
 def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
                      factor: RealTable, b: Vectors, spacing: ti.f32, weight: ti.f32, v: Vectors, mixed: ti.template(),
-                     material: Ints, liquid: Reals, density: Reals, wall: Reals, distance: Reals, normal: Vectors, L: SymmetricMatrices,
-                     bent: Ints, inside: Reals, lopsided: Vectors):  # fmt: skip
-    """L, and who is inside. A wall adds |b| phi n n^T to M: its velocity is known at the distance phi. `weight` is
-    g / d [1/s^2], and `mixed` says whether there is anything but liquids."""
+                     material: Ints, liquid: Reals, density: Reals, wall: Reals, image_lopsided: Vectors,
+                     image_trace: Reals, L: SymmetricMatrices, bent: Ints, inside: Reals, lopsided: Vectors):  # fmt: skip
+    """L, and who is inside; images count like neighbors. `b` is the gradient of the walls, `weight` is g / d [1/s^2],
+    and `mixed` says whether there is anything but liquids."""
     for i in range(n):
         bent[i] = 0
     for i in range(n):
-        L[i], inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, 0.5 * b[i]
+        L[i], inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, image_lopsided[i]
         if liquid[material[i]] > 0.0:
-            B, among_liquid, total = mat3(0.0), 1.0, 0.5 * b[i]
-            M = b[i].norm() * distance[i] * normal[i].outer_product(normal[i])
+            B, among_liquid, total = mat3(0.0), 1.0, image_lopsided[i]
+            M = mat3(0.0)
             for k in range(count[i]):
                 j = neighbor[i, k]
                 dx = difference(x[i], x[j], wraps, period)
@@ -84,7 +84,7 @@ def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vector
                 if ti.static(mixed):
                     among_liquid *= ti.select(factor[i, k] == 0.0, 1.0, liquid[material[j]])
             lopsided[i] = total
-            measure = M.trace() / 3.0 - spacing * total.norm()
+            measure = (M.trace() + image_trace[i]) / 3.0 - spacing * total.norm()
             share = ti.min(surrounded(measure), among_liquid)
             close = ti.abs(density[i] + wall[i] - 1.0) < FAR_OFF
             inside[i] = ti.select(share == 1.0 and close, 1.0, 0.0)

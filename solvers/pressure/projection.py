@@ -23,6 +23,8 @@ from typing import Any, ClassVar
 import numpy as np
 import taichi as ti
 
+from pliant.boundary import images
+from pliant.boundary.images import Images
 from pliant.core.backend import upload
 from pliant.core.fields import Field
 from pliant.core.options import param, positive
@@ -62,6 +64,7 @@ class ProjectionOptions(PressureOptions):
         return (
             *system.FIELDS,
             *correction.FIELDS,
+            *images.FIELDS,
             *(friction.FIELDS if any(m.has_yield_stress for m in materials) else ()),
             Field("p", "real", "Pa", "pressure", carried=True),
             Field("shift", "vector", "m", "displacement that removes compression, beside dt v"),
@@ -79,10 +82,12 @@ class Projection(PressureSolver):
         self.friction = Friction(world) if "stress" in world.particles.schema else None
         self.solves_friction = self.friction is not None
         self.couplings: list[Coupling] = []  # that have a say in this step
-        # Sand has sweeps of its own, with gradients as they are.
+        # Sand has sweeps of its own, with gradients and walls as they are for all that is no liquid.
         liquid = np.array([float(m.liquid) for m in world.materials])
-        self.corrected, self._mixed = bool(liquid.any()) and self.friction is None, not liquid.all()
-        self._wets, self._liquid = bool(liquid.any()), upload(liquid, ti.f32)
+        self.has_liquid, self._mixed, self._liquid = bool(liquid.any()), not liquid.all(), upload(liquid, ti.f32)
+        self.corrected = self.has_liquid and self.friction is None
+        mirrored = upload(liquid * self.corrected, ti.f32)
+        self.images = world.walls.images = Images(world.walls, world.neighbors, mirrored, self.corrected)
         self._heads = np.zeros((BLOCKS, 2), np.float32)
         self.tense, self._tense = False, np.zeros(1, np.int32)  # whether anything was under tension in this step
 
@@ -100,12 +105,14 @@ class Projection(PressureSolver):
     def prepare(self) -> None:
         p = self.world.particles
         apparent = p.effective_inverse_density if "effective_inverse_density" in p.schema else p.inverse_density
+        self.images.update()
         correction.find_corrections(p.n, *self.world.neighbors.pairs, p.wall_gradient, self.world.spacing,
-                                    self.weight, p.v, self._mixed, p.material, self._liquid, p.density, p.wall_density, p.wall_distance,
-                                    p.wall_normal, p.L, p.bent, p.inside, p.lopsided)  # fmt: skip
+                                    self.weight, p.v, self._mixed, p.material, self._liquid, p.density,
+                                    p.wall_density, p.image_lopsided, p.image_trace, p.L, p.bent, p.inside,
+                                    p.lopsided)  # fmt: skip
         system.prepare(p.n, *self.operator(), p.V, apparent, 1.0, p.D)
         if self.friction:
-            self.friction.prepare(apparent)
+            self.friction.prepare(apparent, self.images)
         self.couplings = [coupling for coupling in self.world.couplings if coupling.prepare()]
 
     @property
@@ -116,7 +123,8 @@ class Projection(PressureSolver):
     def operator(self, velocities: bool = True) -> tuple:
         """What kernels take after n for K as velocities see it, or displacements: pairs, walls and corrections."""
         p = self.world.particles
-        return (*self.world.neighbors.pairs, p.wall_gradient, self.corrected and velocities, p.bent, p.L)
+        images = self.images
+        return (*self.world.neighbors.pairs, images.rows, images.gradient, self.corrected and velocities, p.bent, p.L)
 
     def warm_start(self, dt: float) -> None:
         p = self.world.particles
@@ -171,13 +179,13 @@ class Projection(PressureSolver):
         if self.corrected:
             tolerance = min(tolerance, self.precision(dt))
         if self.friction:
-            if self._wets:  # pressure first: deep water over sand would take hundreds of the short steps of friction
+            if self.has_liquid:  # pressure first: deep water over sand would take hundreds of the short steps of friction
                 self.iterate(PressureSweeps(self, p.v, dt), min(tolerance, self.precision(dt)), 0)
             self.friction.predict(dt)
         sweeps = FrictionSweeps(self, dt, self.friction) if self.friction else PressureSweeps(self, p.v, dt)
         result = self.iterate(sweeps, tolerance, self.options.min_iterations)
         system.finish(p.n, dt, p.q, p.p, self._tense)
-        self.tense = self._wets and bool(self._tense[0])
+        self.tense = self.has_liquid and bool(self._tense[0])
         if self.friction:
             self.friction.finish(dt)
         for coupling in self.couplings:

@@ -13,6 +13,10 @@ positive semi-definite, and p solves the complementarity problem
 
 fluid is pushed, never pulled. The solver works on q = dt^2 p, for which K does not depend on the step.
 
+What a wall adds to the density of a liquid depends on its other particles too, by their images (`boundary.images`).
+With its gradients b_i with respect to i and B_ij to j, and E_ij = V_j / V_i B_ji, there is sum_j p_j E_ij more in the
+force and sum_j B_ij . v_j more in the rate.
+
 Inside a liquid, where fluid surrounds a particle, two things are different (`correction`). Velocities see gradients
 that are exact for linear fields, L_i G_ij in place of G_ij; the adjoint is sum_j (p_i L_i + p_j L_j) G_ij. And matter
 there must neither gather nor part, so that p may have either sign.
@@ -23,6 +27,7 @@ accelerations, see `world.Coupling`) and `divergence` (growth of densities). Whe
 
 import taichi as ti
 
+from pliant.boundary.images import Rows
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatrices, Vectors, mat3, vec3, vec6
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
@@ -69,10 +74,10 @@ def bends(i: ti.i32, corrected: ti.template(), bent: ti.template()):
 
 @ti.kernel
 def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, V: Reals,
-            inverse_density: Reals, share: ti.f32, D: Reals):  # fmt: skip
-    """D_i = w_i |sum_j L_i G_ij + b_i|^2 + share sum_j w_j V_i / V_j |L_i G_ij|^2 with the inverse densities w; share
-    is 1 for pressures."""
+            factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
+            V: Reals, inverse_density: Reals, share: ti.f32, D: Reals):  # fmt: skip
+    """D_i = w_i |sum_j L_i G_ij + b_i|^2 + share sum_j w_j V_i / V_j |L_i G_ij - B_ij|^2 with the inverse densities w;
+    share is 1 for pressures."""
     for i in range(n):
         total, others = vec3(0.0), 0.0
         for k in range(count[i]):
@@ -82,15 +87,21 @@ def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
                 G = times(L[i], G)
             total += G
             others += inverse_density[j] / V[j] * G.dot(G)
+        for k in range(rows.image_start[i], rows.image_start[i] + rows.image_count[i]):  # images of the same neighbors
+            j, slot, B = rows.image_of[k], rows.image_slot[k], rows.image_B[k]
+            G = factor[i, slot] * difference(x[i], x[j], wraps, period)
+            if bends(i, corrected, bent):
+                G = times(L[i], G)
+            others += inverse_density[j] / V[j] * B.dot(B - 2.0 * G)
         total += b[i]
         D[i] = inverse_density[i] * total.dot(total) + share * V[i] * others
 
 
 @ti.func
 def pressure_gradient(i: ti.i32, q: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-                      count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template(),
-                      corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
-    """sum_j (q_i L_i + q_j L_j) G_ij + q_i b_i: minus the force of pressures q."""
+                      count: ti.template(), neighbor: ti.template(), factor: ti.template(), rows: ti.template(),
+                      b: ti.template(), corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
+    """sum_j (q_i L_i + q_j L_j) G_ij + q_j E_ij + q_i b_i: minus the force of pressures q."""
     total = vec3(0.0)
     if bends(i, corrected, bent):
         for k in range(count[i]):
@@ -100,14 +111,17 @@ def pressure_gradient(i: ti.i32, q: ti.template(), wraps: ti.template(), period:
         for k in range(count[i]):
             j = neighbor[i, k]
             total += (q[i] + q[j]) * factor[i, k] * difference(x[i], x[j], wraps, period)
+    for k in range(rows.image_start[i], rows.image_start[i] + rows.image_count[i]):
+        total += q[rows.image_of[k]] * rows.image_E[k]
     return total + q[i] * b[i]
 
 
 @ti.func
 def divergence(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-               count: ti.template(), neighbor: ti.template(), factor: ti.template(), b: ti.template(),
-               corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
-    """sum_j L_i G_ij . (u_i - u_j) + b_i . u_i: growth of the density ratio by displacements or velocities u."""
+               count: ti.template(), neighbor: ti.template(), factor: ti.template(), rows: ti.template(),
+               b: ti.template(), corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
+    """sum_j L_i G_ij . (u_i - u_j) + B_ij . u_j + b_i . u_i: growth of the density ratio by displacements or velocities
+    u."""
     total = 0.0
     if bends(i, corrected, bent):
         total = gradient_of(i, u, wraps, period, x, count, neighbor, factor, L).trace()
@@ -115,7 +129,16 @@ def divergence(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.tem
         for k in range(count[i]):
             j = neighbor[i, k]
             total += factor[i, k] * difference(x[i], x[j], wraps, period).dot(u[i] - u[j])
-    return total + b[i].dot(u[i])
+    return total + divergence_at_walls(i, u, rows, b)
+
+
+@ti.func
+def divergence_at_walls(i: ti.i32, u: ti.template(), rows: ti.template(), b: ti.template()):
+    """b_i . u_i + sum_j B_ij . u_j: what walls and images have in it."""
+    total = b[i].dot(u[i])
+    for k in range(rows.image_start[i], rows.image_start[i] + rows.image_count[i]):
+        total += rows.image_B[k].dot(u[rows.image_of[k]])
+    return total
 
 
 @ti.func
@@ -132,20 +155,20 @@ def gradient_of(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.te
 
 @ti.kernel
 def begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-          factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
+          factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
           inverse_density: Reals, dt: ti.f32, p: Reals, q: Reals, dv: Vectors):  # fmt: skip
     """Starts from the pressures of the last step: adds what they do to velocities."""
     for i in range(n):
         q[i] = dt * dt * p[i]
     for i in range(n):
-        dv[i] -= inverse_density[i] / dt * pressure_gradient(i, q, wraps, period, x, count, neighbor, factor, b,
+        dv[i] -= inverse_density[i] / dt * pressure_gradient(i, q, wraps, period, x, count, neighbor, factor, rows, b,
                                                              corrected, bent, L)  # fmt: skip
 
 
 @ti.kernel
 def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
-            flux: Reals, wall: Reals, density: Reals, D: Reals, least: ti.f32, v: Vectors, dt: ti.f32,
+            factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
+            inside: Reals, flux: Reals, wall: Reals, density: Reals, D: Reals, least: ti.f32, v: Vectors, dt: ti.f32,
             compression: ti.f32, feedback: ti.f32, slack: ti.f32, q: Reals, source: Reals, residual: Reals,
             partial: RealTable, sums: Reals):  # fmt: skip
     """residual = dt d rho/dt + (rho - 1): the excess at the end of the step. Of an excess that is there already only
@@ -157,10 +180,10 @@ def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
         source[i] = 0.0
         if ti.static(corrected):
             B = gradient_of(i, v, wraps, period, x, count, neighbor, factor, L)
-            rate = B.trace() + b[i].dot(v[i])
+            rate = B.trace() + divergence_at_walls(i, v, rows, b)
             source[i] = dt * dt * ti.abs((B @ B).trace())
         else:
-            rate = divergence(i, v, wraps, period, x, count, neighbor, factor, b, corrected, bent, L)
+            rate = divergence(i, v, wraps, period, x, count, neighbor, factor, rows, b, corrected, bent, L)
         excess = density[i] + wall[i] - REST
         error = ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
         within = excess - (1.0 - feedback) * ti.min(ti.max(excess, -slack), slack)
@@ -237,10 +260,10 @@ def tally(s: ti.i32, n: ti.i32, V: ti.template(), volume: ti.f32, D: ti.template
 
 @ti.kernel
 def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
-            V: Reals, volume: ti.f32, inverse_density: Reals, D: Reals, least: ti.f32, rate: ti.f32, step: ti.f32,
-            q: Reals, change: Reals, a: Vectors, moved: Vectors, response: Reals, residual: Reals, partial: RealTable,
-            sums: Reals):  # fmt: skip
+            factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
+            inside: Reals, V: Reals, volume: ti.f32, inverse_density: Reals, D: Reals, least: ti.f32, rate: ti.f32,
+            step: ti.f32, q: Reals, change: Reals, a: Vectors, moved: Vectors, response: Reals, residual: Reals,
+            partial: RealTable, sums: Reals):  # fmt: skip
     """One projected step q <- q + step residual / D, what it does to residuals and to `moved` (velocities at a
     rate of 1/dt, or positions at 1), and the sums of `tally`."""
     for i in range(n):
@@ -248,11 +271,11 @@ def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
         q[i] = projected(old, step, residual[i], D[i], least, inside[i])
         change[i] = q[i] - old
     for i in range(n):
-        a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, b,
+        a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, rows, b,
                                                        corrected, bent, L)  # fmt: skip
         moved[i] += rate * a[i]
     for i in range(n):
-        response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b, corrected, bent, L)
+        response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, rows, b, corrected, bent, L)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         tally(s, n, V, volume, D, least, inside, q, change, response, residual, partial)
@@ -266,9 +289,9 @@ def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
 
 @ti.kernel
 def push(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-         factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
-         inverse_density: Reals, D: Reals, least: ti.f32, step: ti.f32, residual: Reals, q: Reals, change: Reals,
-         a: Vectors):  # fmt: skip
+         factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
+         inside: Reals, inverse_density: Reals, D: Reals, least: ti.f32, step: ti.f32, residual: Reals, q: Reals,
+         change: Reals, a: Vectors):  # fmt: skip
     """The first half of `iterate`, and what it does to free particles. Where D is zero nothing presses: most of a solid
     is passed by."""
     for i in range(n):
@@ -278,8 +301,8 @@ def push(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: In
     for i in range(n):
         a[i] = vec3(0.0)
         if D[i] > 0.0:
-            a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, b,
-                                                           corrected, bent, L)  # fmt: skip
+            a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, rows,
+                                                           b, corrected, bent, L)  # fmt: skip
 
 
 @ti.kernel
@@ -290,15 +313,15 @@ def add(n: ti.i32, rate: ti.f32, a: Vectors, moved: Vectors):
 
 @ti.kernel
 def follow(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-           factor: RealTable, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices, inside: Reals,
-           V: Reals, volume: ti.f32, D: Reals, least: ti.f32, rate: ti.f32, q: Reals, change: Reals, a: Vectors,
-           moved: Vectors, response: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
+           factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
+           inside: Reals, V: Reals, volume: ti.f32, D: Reals, least: ti.f32, rate: ti.f32, q: Reals, change: Reals,
+           a: Vectors, moved: Vectors, response: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
     """The second half: what accelerations, as they are then, do to `moved` and to residuals, and the sums."""
     for i in range(n):
         moved[i] += rate * a[i]
         response[i] = 0.0
         if D[i] > 0.0:
-            response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, b, corrected, bent, L)
+            response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, rows, b, corrected, bent, L)
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
         tally(s, n, V, volume, D, least, inside, q, change, response, residual, partial)

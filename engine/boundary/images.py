@@ -1,0 +1,361 @@
+"""Mirror images: walls as liquids see them.
+
+To a plane wall at the distances phi_i and phi_j of two particles, the mirror image of j is at the distance R from i,
+
+    R^2 = |x_ij|^2 + 4 phi_i phi_j,    wall density of i = sum_j V_j W(R),
+
+j = i included. A lattice that reaches up to the wall then has density 1 next to it, as if it went on behind. The sum
+is a potential of pairs. Its gradients with respect to i and j,
+
+    E_ij = V_j W'(R) / R (x_ij + 2 phi_j grad phi_i),    B_ij = V_j W'(R) / R (-x_ij + 2 phi_i grad phi_j),
+
+are what the pressure system needs (`solvers.pressure.system`); it stays symmetric, since V_i E_ij = V_j B_ji. Along the
+wall they are those of one more neighbor: what is next to a side wall is carried by the pressure like all the rest. A
+wall that depends on the distance alone, as that of `volume_map`, gives no such support: the first column in a tank
+lacked a fifth of it, sank, and swung along the wall at twice the frequency of the waves.
+
+Where sides meet, a particle has images in each of them and in all their combinations, for which the terms
+4 phi_i phi_j add up: in a right-angled edge or corner this is exact. At other angles such an image counts sin^2 of the
+angle, so that opposite sides have none in common. At curved walls phi is the distance of the map, and each particle has
+its own plane. An image there counts 2 n_i . n_j, within 0 and 1: what is around a corner has none here.
+
+In a fluid that has moved, first layers are no lattice. With phi as it is, their pressure would be 3 % of that at the
+floor too high, as in `volume_map`, so that d/2 + STEEP (phi - d/2) counts in its place.
+
+Maps round off the edges of obstacles: there a particle at the least distance that `walls` allows may be inside. So each
+side of a map that is closer than STOP adds 1/2 STOPPING ((STOP d - phi) / d)^2 to the density, which keeps them off.
+
+Only liquids see images (`mirrored`), those of all particles; all else has the walls of `volume_map`.
+
+**Forces on walls.** Of what the pressures of a pair do, the part along x_ij is between the two. The rest comes from the
+wall: to i, -V_i (p_i + p_j) V_j W'(R) / R 2 phi_j grad phi_i.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+import taichi as ti
+
+from pliant.boundary.distance_map import Blocks, Directory
+from pliant.boundary.volume_map import KNOWN
+from pliant.boundary.wall_patches import add_to_patches
+from pliant.boundary.walls import CLEARANCE, PIVOT, PLACE, SPIN, VELOCITY, Walls, rotation, side_at
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, VectorTable, vec3
+from pliant.core.fields import Field
+from pliant.core.neighbors import Neighbors, difference
+from pliant.core.reduce import BLOCKS, block
+from pliant.core.smoothing import SPACINGS_PER_SUPPORT
+
+STEEP = 1.06  # see above
+IMAGE_REACH = KNOWN  # in spacings: images of what is further away add 1e-4 at most to a first layer at d/2
+SIDES = 4  # that a particle may see: the nearest of them
+STOP, STOPPING = 0.45, 30.0  # in spacings, and 1: what keeps particles off maps, see above
+UNSEEN = 1e9  # in spacings: the distance where there is no side
+START_ROOM = 4096  # pairs of particles and images
+GROWTH = 1.5  # of the room, beyond what is needed
+
+FIELDS = (
+    Field("image_gradient", "vector", "1/m", "gradient of wall_density with respect to the particle itself"),
+    Field("image_lopsided", "vector", "1/m", "sum of the gradients of images: sum_j E_ij"),
+    Field("image_trace", "real", "1", "-sum_j V_j W'(R) R: what images add to the trace of sum_j G_ij x_ij^T"),
+)
+
+# The sides of walls that particles see: how many, the least of their distances [m]; of each, its distance and gradient
+# (both stretched by STEEP), the speed of the wall along it [m/s], its number, how far inside STOP it is, in
+# spacings, and what the wall takes along it.
+Sides: TypeAlias = ti.types.argpack(side_count=Ints, side_near=Reals, side_phi=RealTable, side_gradient=VectorTable,
+                                    side_speed=RealTable, side_number=IntTable, side_stop=RealTable,
+                                    side_push=RealTable)  # fmt: skip
+
+# Pairs of a particle i and the image of another, j: `image_count[i]` entries from `image_start[i]` on. Who j is, its
+# place among the neighbors of i, E_ij (0 if pressures of j do not act on i), B_ij (0 if j adds nothing to i's density).
+Rows: TypeAlias = ti.types.argpack(image_start=Ints, image_count=Ints, image_of=Ints, image_slot=Ints, image_E=Vectors,
+                                   image_B=Vectors)  # fmt: skip
+
+
+@ti.func
+def farthest(i: ti.i32, c: ti.template()):
+    """Where to note one more side: behind the others, or in place of the farthest."""
+    place = c.side_count[i]
+    if place == SIDES:
+        place = 0
+        for s in range(1, SIDES):
+            if c.side_phi[i, s] > c.side_phi[i, place]:
+                place = s
+    return place
+
+
+@ti.kernel
+def _find_sides(n: ti.i32, x: Vectors, wall: ti.i32, first: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors,
+                frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks,
+                c: Sides):  # fmt: skip
+    """Notes the sides of one wall, the `wall`-th, numbered from `first` on."""
+    for i in range(n):
+        if wall == 0:
+            c.side_count[i], c.side_near[i] = 0, UNSEEN * spacing
+        R, arm = rotation(pose), x[i] - pose[PLACE]
+        local = R.transpose() @ arm + pose[PIVOT]
+        for k in range(sides):
+            distance, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
+            if distance < IMAGE_REACH * spacing:
+                s, gradient = farthest(i, c), STEEP * (R @ outward)
+                phi = 0.5 * spacing + STEEP * (ti.max(distance, CLEARANCE * spacing) - 0.5 * spacing)
+                if s == c.side_count[i] or phi < c.side_phi[i, s]:
+                    c.side_count[i] = ti.max(c.side_count[i], s + 1)
+                    c.side_phi[i, s], c.side_gradient[i, s], c.side_number[i, s] = phi, gradient, first + k
+                    c.side_near[i] = ti.min(c.side_near[i], phi)
+                    c.side_stop[i, s] = 0.0 if ti.static(flat) else ti.max(STOP - distance / spacing, 0.0)
+                    c.side_speed[i, s] = gradient.dot(pose[VELOCITY] + pose[SPIN].cross(arm))
+
+
+@ti.func
+def common(j: ti.i32, number: ti.i32, c: ti.template()):
+    """Which of the sides that j sees has this number; -1 if none."""
+    found = -1
+    for s in range(c.side_count[j]):
+        if c.side_number[j, s] == number:
+            found = s
+    return found
+
+
+@ti.func
+def right_angled(i: ti.i32, s: ti.i32, t: ti.i32, j: ti.i32, u: ti.i32, v: ti.i32, c: ti.template()):
+    """How much an image in two sides counts: s and t of those that i sees, u and v of those that j sees."""
+    result = 0.0
+    if v >= 0:
+        here = c.side_gradient[i, s].dot(c.side_gradient[i, t]) / STEEP**2
+        there = c.side_gradient[j, u].dot(c.side_gradient[j, v]) / STEEP**2
+        result = ti.min(ti.max(1.0 - here * there, 0.0), 1.0)
+    return result
+
+
+@ti.func
+def mirror(i: ti.i32, j: ti.i32, dx: vec3, chosen: ti.i32, c: ti.template()):
+    """The image of j in a set of the sides that i sees, one bit each: R^2, how much it counts, R times the gradients of
+    R with respect to i and j, and R dR/dt by the motion of the walls."""
+    R2, weight, here, there, moving = dx.norm_sqr(), 1.0, dx, -dx, 0.0
+    for s in range(c.side_count[i]):
+        if (chosen >> s) & 1:
+            t = common(j, c.side_number[i, s], c)
+            if t < 0:
+                weight = 0.0
+            else:
+                near, far, n = 2.0 * c.side_phi[i, s], 2.0 * c.side_phi[j, t], c.side_gradient[i, s] / STEEP
+                R2 += near * far
+                here += far * c.side_gradient[i, s]
+                there += near * c.side_gradient[j, t]
+                moving += far * c.side_speed[i, s] + near * c.side_speed[j, t]
+                weight *= ti.min(ti.max(2.0 * n.dot(c.side_gradient[j, t]) / STEEP, 0.0), 1.0)
+                for other in range(s):
+                    if (chosen >> other) & 1:
+                        weight *= right_angled(i, s, other, j, t, common(j, c.side_number[i, other], c), c)
+    return R2, weight, here, there, moving
+
+
+@ti.func
+def stopping(i: ti.i32, s: ti.i32, h: ti.f32, c: ti.template()):
+    """What stops particles at a side, in its gradient there."""
+    return -STOPPING * c.side_stop[i, s] * SPACINGS_PER_SUPPORT / h / STEEP
+
+
+@ti.func
+def may_see(i: ti.i32, j: ti.i32, h: ti.f32, c: ti.template(), wraps: ti.template(), period: ti.template(),
+            x: ti.template()):  # fmt: skip
+    """Whether i may have an image of j in reach, by the nearest side of each."""
+    result, product = 0, 4.0 * c.side_near[i] * c.side_near[j]
+    if product < h * h and j != i:
+        result = ti.cast(difference(x[i], x[j], wraps, period).norm_sqr() + product < h * h, ti.i32)
+    return result
+
+
+@ti.kernel
+def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+                 factor: RealTable, V: Reals, w: ti.template(), f: ti.template(), h: ti.f32, sigma: ti.f32,
+                 material: Ints, mirrored: Reals, c: Sides, rows: Rows, wall_gradient: Vectors, density: Reals,
+                 flux: Reals, gradient: Vectors, lopsided: Vectors, trace: Reals, used: Ints):  # fmt: skip
+    """Pairs with images, and what they add to densities and gradients. Where the entries of a particle stand depends on
+    threads; what they are does not. If `used` exceeds the room there is, entries are missing."""
+    scale = sigma / (h * h)
+    used[0] = 0
+    for i in range(n):
+        wanted, own = 0, mirrored[material[i]] > 0.0
+        if c.side_count[i] > 0:
+            for k in range(count[i]):
+                wanted += may_see(i, neighbor[i, k], h, c, wraps, period, x)
+        start = 0
+        if wanted > 0:
+            start = ti.atomic_add(used[0], wanted)
+        entry, end = start, ti.min(start + wanted, rows.image_of.shape[0])
+        rho, rate, b, total, R2_total = 0.0, 0.0, vec3(0.0), vec3(0.0), 0.0
+        for k in range(ti.select(c.side_count[i] > 0, -1, 0), ti.select(wanted > 0, count[i], 0)):  # itself first
+            j = i
+            if k >= 0:
+                j = neighbor[i, k]
+            if k < 0 or may_see(i, j, h, c, wraps, period, x):
+                dx, E, B = difference(x[i], x[j], wraps, period), vec3(0.0), vec3(0.0)
+                for chosen in range(1, 1 << c.side_count[i]):
+                    R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
+                    if weight > 0.0 and h * h > R2:
+                        q = ti.sqrt(R2) / h
+                        F = weight * scale * V[j] * f(q)
+                        E += F * here
+                        B += F * there
+                        rho += weight * sigma * V[j] * w(q)
+                        rate += F * moving
+                        R2_total -= F * R2
+                total += E
+                b += E
+                if k < 0:
+                    b += B
+                elif entry < end and E.norm_sqr() > 0.0:
+                    rows.image_of[entry], rows.image_slot[entry] = j, k
+                    rows.image_E[entry] = ti.select(mirrored[material[j]] > 0.0, 1.0, 0.0) * E
+                    rows.image_B[entry] = ti.select(own, 1.0, 0.0) * B
+                    entry += 1
+        for s in range(c.side_count[i]):
+            slope = stopping(i, s, h, c)
+            rho += 0.5 * STOPPING * c.side_stop[i, s] ** 2
+            rate += slope * c.side_speed[i, s]
+            b += slope * c.side_gradient[i, s]
+        rows.image_start[i], rows.image_count[i] = start, ti.max(entry - start, 0)
+        lopsided[i], trace[i], gradient[i] = total, R2_total, wall_gradient[i]
+        if own:
+            density[i], flux[i], gradient[i] = rho, rate, b
+
+
+@ti.kernel
+def _find_pushes(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
+                 factor: RealTable, V: Reals, f: ti.template(), h: ti.f32, sigma: ti.f32, material: Ints,
+                 mirrored: Reals, p: Reals, c: Sides, rows: Rows, total: Vectors):  # fmt: skip
+    """What walls take along the gradients of their distances, per volume: sum_j (p_i + p_j) V_j W'(R) / R 2 phi_j; and
+    the total that they give, in place of what `walls` says of liquids."""
+    scale = sigma / (h * h)
+    for i in range(n):
+        if mirrored[material[i]] > 0.0:
+            total[i] = vec3(0.0)
+        for s in range(c.side_count[i]):
+            c.side_push[i, s] = mirrored[material[i]] * p[i] * stopping(i, s, h, c)
+        start = rows.image_start[i]
+        for k in range(start - ti.cast(c.side_count[i] > 0, ti.i32), start + rows.image_count[i]):
+            j = i
+            if k >= start:
+                j = rows.image_of[k]
+            dx = difference(x[i], x[j], wraps, period)
+            pressure = mirrored[material[i]] * p[i] + mirrored[material[j]] * p[j]
+            for chosen in range(1, 1 << c.side_count[i]):
+                R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
+                if weight > 0.0 and h * h > R2:
+                    F = weight * scale * V[j] * f(ti.sqrt(R2) / h)
+                    for s in range(c.side_count[i]):
+                        if (chosen >> s) & 1:
+                            t = common(j, c.side_number[i, s], c)
+                            c.side_push[i, s] += pressure * F * 2.0 * c.side_phi[j, t]
+        for s in range(c.side_count[i]):
+            total[i] -= c.side_push[i, s] * c.side_gradient[i, s]
+
+
+@ti.kernel
+def _load(n: ti.i32, dt: ti.f32, first: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors, frame: Vectors,
+          cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks, x: Vectors, m: Reals,
+          inverse_density: Reals, c: Sides, patched: ti.template(), patches: RealTable, load: RealTable):  # fmt: skip
+    """Adds what images do to one wall in a step to its impulse and moment (`walls`), and to its patches."""
+    ti.loop_config(block_dim=1)
+    for b in range(BLOCKS):
+        lo, hi = block(b, n)
+        impulse, turn = vec3(0.0), vec3(0.0)
+        for i in range(lo, hi):
+            for s in range(c.side_count[i]):
+                side = c.side_number[i, s] - first
+                if side >= 0 and side < sides:
+                    given = dt * m[i] * inverse_density[i] * c.side_push[i, s] * c.side_gradient[i, s]
+                    arm = x[i] - pose[PLACE]
+                    impulse += given
+                    turn += arm.cross(given)
+                    if ti.static(patched):
+                        R = rotation(pose)
+                        local = R.transpose() @ arm + pose[PIVOT]
+                        distance, outward = side_at(side, local, flat, frame, cell, spacing, beyond, directory, spline)
+                        add_to_patches(b, given, R, side, local, distance, outward, patches, flat, sides, frame,
+                                       spacing, load)  # fmt: skip
+        for a in ti.static(range(3)):
+            load[b, a] += impulse[a]
+            load[b, 3 + a] += turn[a]
+
+
+@ti.kernel
+def _half_space(n: ti.i32, b: Vectors, distance: Reals, lopsided: Vectors, trace: Reals):
+    """What images would add, by the walls of `volume_map`: half of b is what a lattice that went on would add."""
+    for i in range(n):
+        lopsided[i], trace[i] = 0.5 * b[i], b[i].norm() * distance[i]
+
+
+class Images:
+    """The images of all particles in all walls. `rows` is what the pressure system takes."""
+
+    def __init__(self, walls: Walls, neighbors: Neighbors, mirrored: ti.Ndarray, wanted: bool):
+        """`mirrored` is 1 for materials that see images, and `wanted` whether any does."""
+        self.walls, self.neighbors, self.mirrored = walls, neighbors, mirrored
+        self.wanted = wanted and bool(walls.walls)
+        self.capacity, self.room, self._used = -1, START_ROOM, np.zeros(1, np.int32)
+        counts = [arguments[1] for arguments in walls.arguments]
+        self.first = np.cumsum([0, *counts])[:-1].tolist()  # number of the first side of each wall
+        self._allocate()
+
+    def _allocate(self) -> None:
+        """Room for as many particles as their own arrays have, and for the pairs."""
+        particles = self.walls.particles
+        if self.capacity != particles.capacity:
+            self.capacity = capacity = particles.capacity
+            self._start, self._size = ti.ndarray(ti.i32, capacity), ti.ndarray(ti.i32, capacity)
+            self._start.fill(0)
+            self._size.fill(0)
+            rows = capacity if self.wanted else 1
+            names = ("side_phi", "side_speed", "side_stop", "side_push")
+            table = {name: ti.ndarray(ti.f32, (rows, SIDES)) for name in names}
+            self.sides = Sides(side_count=ti.ndarray(ti.i32, rows), side_near=ti.ndarray(ti.f32, rows),
+                               side_gradient=ti.ndarray(vec3, (rows, SIDES)),
+                               side_number=ti.ndarray(ti.i32, (rows, SIDES)), **table)  # fmt: skip
+        room = self.room
+        self.rows = Rows(image_start=self._start, image_count=self._size, image_of=ti.ndarray(ti.i32, room),
+                         image_slot=ti.ndarray(ti.i32, room), image_E=ti.ndarray(vec3, room),
+                         image_B=ti.ndarray(vec3, room))  # fmt: skip
+
+    @property
+    def gradient(self) -> ti.Ndarray:
+        """Gradient of the walls' density with respect to each particle itself."""
+        p = self.walls.particles
+        return p.image_gradient if self.wanted else p.wall_gradient
+
+    def update(self) -> None:
+        """Finds the images, after neighbors and walls are known."""
+        p, near = self.walls.particles, self.neighbors
+        if self.capacity != p.capacity:
+            self._allocate()
+        if not self.wanted:
+            _half_space(p.n, p.wall_gradient, p.wall_distance, p.image_lopsided, p.image_trace)
+            return
+        for k, arguments in enumerate(self.walls.arguments):
+            _find_sides(p.n, p.x, k, self.first[k], *arguments, self.sides)
+        s = near.smoothing
+        while True:
+            _find_images(p.n, *near.pairs, p.V, s.w, s.f, near.h, near.sigma, p.material, self.mirrored, self.sides,
+                         self.rows, p.wall_gradient, p.wall_density, p.wall_flux, p.image_gradient, p.image_lopsided,
+                         p.image_trace, self._used)  # fmt: skip
+            if self._used[0] <= self.room:
+                return
+            self.room = int(GROWTH * self._used[0])
+            self._allocate()
+
+    def find_pushes(self) -> None:
+        """What pressures make the walls give."""
+        p, near = self.walls.particles, self.neighbors
+        if self.wanted:
+            _find_pushes(p.n, *near.pairs, p.V, near.smoothing.f, near.h, near.sigma, p.material, self.mirrored, p.p,
+                         self.sides, self.rows, p.wall_push)  # fmt: skip
+
+    def load(self, wall: int, dt: float, patches: tuple, load: np.ndarray) -> None:
+        """Adds what that does to a wall in a step of dt [s] to its table of loads."""
+        p = self.walls.particles
+        if self.wanted:
+            _load(p.n, dt, self.first[wall], *self.walls.arguments[wall], p.x, p.m, p.inverse_density, self.sides,
+                  *patches, load)  # fmt: skip
