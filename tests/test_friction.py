@@ -57,6 +57,11 @@ class Twin:
         others = (self.inverse_density[None] / self.V[None] * squares).sum(axis=1)
         self.E = self.inverse_density * (total**2).sum(axis=1) + self.V * others / 3
         self.own = 2 * (kernel.W(0.0, h) - kernel.W(1e-3 * h, h)) / (1e-3 * h) ** 2
+        k = np.arange(-3, 4)
+        r = self.d * np.sqrt(sum(c**2 for c in np.meshgrid(k, k, k))).ravel()
+        r = r[(r > 0) & (r < h)]
+        lattice = ((kernel.W(r - step, h) - kernel.W(r + step, h)) / (2 * step * r)).sum()
+        self.full = self.d**3 * (self.own + lattice)
 
     def gradient(self, u, pairs):
         du = np.where(pairs[..., None], u[:, None] - u[None], 0.0)
@@ -74,7 +79,8 @@ class Twin:
     def mean(self, q):
         weight = np.where(self.held, self.weight, 0.0)
         own = self.own * self.V
-        return np.maximum((own * q + weight @ q) / (own + weight.sum(axis=1)), 0.0)
+        empty = self.full * (1 - self.wall_density) - own - self.weight.sum(axis=1)
+        return np.maximum((own * q + weight @ q) / (own + weight.sum(axis=1) + np.maximum(empty, 0.0)), 0.0)
 
     def displaced(self, dq, ds, dr):
         """By changes of pressure, of stress and of contact."""

@@ -27,6 +27,8 @@ this, what the sweeps leave must be less than what there is: their tolerance is 
 
 The pressure in the bound is the mean over the neighborhood, of the sweep before. Among packed particles some bear no
 pressure for a while, as grains do between force chains; without this they would be free to slip, and piles would sag.
+What is empty of a neighborhood counts as well, without pressure: the mean over particles alone would be that of half a
+spacing deeper at a surface, which makes thin layers there stronger and piles steeper than they ought to be.
 And it is for single particles at the toe of a pile, which reach rest density nowhere, that contact with walls is a
 constraint of its own.
 
@@ -86,7 +88,7 @@ Scratch: TypeAlias = ti.types.argpack(
     q=Reals, change=Reals, D=Reals, E=Reals, residual=Reals, response=Reals, a=Vectors, mean_pressure=Reals,
     strain=SymmetricMatrices, stress_change=SymmetricMatrices, wall_traction_change=Vectors, part=Vectors,
     density=Reals, wall_density=Reals, b=Vectors, wall_friction=Reals, wall_velocity=Vectors, wall_distance=Reals,
-    wall_normal=Vectors, least=ti.f32, volume=ti.f32, own=ti.f32, contact=ti.f32,
+    wall_normal=Vectors, least=ti.f32, volume=ti.f32, own=ti.f32, full=ti.f32, contact=ti.f32,
 )  # fmt: skip
 
 
@@ -112,17 +114,19 @@ def friction_acts(i: ti.i32, j: ti.i32, mixed: ti.template(), material: ti.templ
 
 
 @ti.func
-def sheared(i: ti.i32, u: ti.template(), q: ti.template(), weight: ti.f32, mixed: ti.template(),
+def sheared(i: ti.i32, u: ti.template(), q: ti.template(), weight: ti.f32, room: ti.f32, mixed: ti.template(),
             material: ti.template(), law: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
             count: ti.template(), neighbor: ti.template(), factor: ti.template()):  # fmt: skip
     """L = sum_j G_ij (u_i - u_j)^T: its trace, and its symmetric part without trace, for which only those count that
-    rub on each other; and the mean of q over these, `weight` being its own."""
+    rub on each other; and the mean of q over these, `weight` being its own, and over what is empty of the `room`."""
     trace, straight, other = 0.0, vec3(0.0), vec3(0.0)
     total, weights = weight * q[i], weight
+    room -= weight
     for k in range(count[i]):
         j = neighbor[i, k]
         G = factor[i, k] * difference(x[i], x[j], wraps, period)
         du, w = u[i] - u[j], -factor[i, k]
+        room -= w
         if ti.static(mixed):
             trace += G.dot(du)
             acts = friction_acts(i, j, mixed, material, law)
@@ -137,7 +141,7 @@ def sheared(i: ti.i32, u: ti.template(), q: ti.template(), weight: ti.f32, mixed
         trace = 3.0 * third
     straight -= third
     shear = vec6(straight[0], straight[1], straight[2], other[0], other[1], other[2])
-    return trace, shear, ti.max(total / weights, 0.0)
+    return trace, shear, ti.max(total / (weights + ti.max(room, 0.0)), 0.0)
 
 
 @ti.kernel
@@ -159,12 +163,13 @@ def _begin(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wrap
 
 @ti.kernel
 def _predict(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wraps: ti.template(), period: Vectors,
-             x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, own: ti.f32, V: Reals, dt: ti.f32,
-             v: Vectors, q: Reals, mean_pressure: Reals, strain: SymmetricMatrices, stress: SymmetricMatrices,
-             wall_traction: Vectors):  # fmt: skip
+             x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, own: ti.f32, full: ti.f32,
+             wall_density: Reals, V: Reals, dt: ti.f32, v: Vectors, q: Reals, mean_pressure: Reals,
+             strain: SymmetricMatrices, stress: SymmetricMatrices, wall_traction: Vectors):  # fmt: skip
     """The strain of this step; stresses times dt^2 until `_finish`."""
     for i in range(n):
-        _, shear, mean_pressure[i] = sheared(i, v, q, own * V[i], mixed, material, law, wraps, period, x, count,
+        room = full * (1.0 - wall_density[i])
+        _, shear, mean_pressure[i] = sheared(i, v, q, own * V[i], room, mixed, material, law, wraps, period, x, count,
                                              neighbor, factor)  # fmt: skip
         strain[i] = -dt * shear
         stress[i], wall_traction[i] = dt * dt * stress[i], dt * dt * wall_traction[i]
@@ -234,8 +239,9 @@ def respond(i: ti.i32, mixed: ti.template(), material: ti.template(), law: ti.te
             period: ti.template(), x: ti.template(), count: ti.template(), neighbor: ti.template(),
             factor: ti.template(), step: ti.f32, V: ti.f32, inverse_density: ti.f32, c: ti.template()):  # fmt: skip
     """What the accelerations do to the strain and density of a particle, and what it adds to the sums."""
-    trace, shear, c.mean_pressure[i] = sheared(i, c.a, c.q, c.own * V, mixed, material, law, wraps, period, x, count,
-                                               neighbor, factor)  # fmt: skip
+    room = c.full * (1.0 - c.wall_density[i])
+    trace, shear, c.mean_pressure[i] = sheared(i, c.a, c.q, c.own * V, room, mixed, material, law, wraps, period, x,
+                                               count, neighbor, factor)  # fmt: skip
     c.strain[i] -= shear
     c.response[i] = trace + c.b[i].dot(c.a[i])
     stressed = diagonal(c.change[i]) - c.stress_change[i]
@@ -330,6 +336,7 @@ class Friction:
         self.law = upload(np.hstack([table, pairs]), ti.f32)
         self.mixed = bool((pairs != 1.0).any())
         self.own = self._own_weight()
+        self.full = self._full_weight()
         self._scratch: tuple = (None, None)
 
     def _share(self, a: BodyGroup, b: BodyGroup) -> float:
@@ -348,6 +355,15 @@ class Friction:
         at, beside = self.world.neighbors.smoothing.W(np.array([0.0, r]), h)
         return float(2 * (at - beside) / r**2)
 
+    def _full_weight(self) -> float:
+        """The weights of a particle and its neighbors in the rest lattice: where they are less, some of it is empty."""
+        d, h, W = self.world.spacing, self.world.h, self.world.neighbors.smoothing.W
+        k = np.arange(-3, 4)
+        r = np.sqrt(sum(c**2 for c in np.meshgrid(k, k, k))).ravel() * d
+        r, step = r[(r > 0) & (r < h)], 1e-4 * h
+        others = ((W(r - step, h) - W(r + step, h)) / (2 * step * r)).sum()
+        return float(d**3 * (self.own + others))
+
     @property
     def _pairs(self) -> tuple:
         return (self.mixed, self.world.particles.material, self.law, *self.world.neighbors.pairs)
@@ -360,7 +376,7 @@ class Friction:
                      "wall_traction_change", "part", "density", "wall_density", "wall_friction", "wall_velocity",
                      "wall_distance", "wall_normal")  # fmt: skip
             made = Scratch(**{name: getattr(p, name) for name in names}, b=p.wall_gradient, least=least, volume=d**3,
-                           own=self.own, contact=CONTACT * d)  # fmt: skip
+                           own=self.own, full=self.full, contact=CONTACT * d)  # fmt: skip
             self._scratch = key, made
         return self._scratch[1]
 
@@ -380,7 +396,8 @@ class Friction:
     def predict(self, dt: float) -> None:
         """The strain that velocities would cause as they are."""
         p = self.world.particles
-        _predict(p.n, *self._pairs, self.own, p.V, dt, p.v, p.q, p.mean_pressure, p.strain, p.stress, p.wall_traction)
+        _predict(p.n, *self._pairs, self.own, self.full, p.wall_density, p.V, dt, p.v, p.q, p.mean_pressure, p.strain,
+                 p.stress, p.wall_traction)  # fmt: skip
 
     def sweep(self, dt: float, step: float, least: float, partial: ti.Ndarray, sums: np.ndarray,
               push: Callable[[], None] | None = None) -> None:  # fmt: skip
