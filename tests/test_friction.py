@@ -173,6 +173,25 @@ def test_a_solve_keeps_momentum_and_takes_energy(solver):
     assert m @ (after**2).sum(axis=1) < m @ (v**2).sum(axis=1)
 
 
+def test_friction_at_a_surface_is_bounded_by_the_pressure_there():
+    """Layers at rest: the mean pressure is that of the layer, at the surface within a tenth of a layer's weight."""
+    scene = pl.Scene(particle_radius=D / 2, periodic=(8 * D, None, 6 * D))
+    scene.add(pl.Plane(), pl.Boundary())
+    size = np.array([8, 6, 6]) * D
+    scene.add(pl.Box(size=size, center=size / 2), pl.Granular(), name="sand")
+    sim = scene.build()
+    p = sim.world.particles
+    sim.find_neighbors()
+    sim.pressure.prepare()
+    depth = size[1] - p.numpy("x")[:, 1]
+    p.set("q", depth)
+    sim.pressure.friction.predict(DT)
+    off, layer = (p.numpy("mean_pressure") - depth) / D, np.round(depth / D - 0.5)
+    assert np.abs(off[(layer > 0) & (layer < 5)]).max() < 1e-3
+    assert np.abs(off[layer == 0]).max() < 0.1
+    assert np.abs(off[layer == 5]).max() < 0.3  # on the floor, where half of the neighborhood is wall
+
+
 def tilted(angle, slope, floor=None, push=1.0, seconds=0.05):
     """A layer of sand, pushed down a plane that is `slope` degrees steep; returns its deceleration over g cos."""
     t = np.radians(slope)

@@ -27,8 +27,8 @@ this, what the sweeps leave must be less than what there is: their tolerance is 
 
 The pressure in the bound is the mean over the neighborhood, of the sweep before. Among packed particles some bear no
 pressure for a while, as grains do between force chains; without this they would be free to slip, and piles would sag.
-What is empty of a neighborhood counts as well, without pressure: the mean over particles alone would be that of half a
-spacing deeper at a surface, which makes thin layers there stronger and piles steeper than they ought to be.
+What is empty of a neighborhood counts as well, without pressure: the mean over particles alone would be that of a
+fifth of a spacing deeper at a surface, and more on a slope; thin layers were stronger by that, and piles steeper.
 And it is for single particles at the toe of a pile, which reach rest density nowhere, that contact with walls is a
 constraint of its own.
 
