@@ -57,11 +57,6 @@ class Twin:
         others = (self.inverse_density[None] / self.V[None] * squares).sum(axis=1)
         self.E = self.inverse_density * (total**2).sum(axis=1) + self.V * others / 3
         self.own = 2 * (kernel.W(0.0, h) - kernel.W(1e-3 * h, h)) / (1e-3 * h) ** 2
-        k = np.arange(-3, 4)
-        r = self.d * np.sqrt(sum(c**2 for c in np.meshgrid(k, k, k))).ravel()
-        r = r[(r > 0) & (r < h)]
-        lattice = ((kernel.W(r - step, h) - kernel.W(r + step, h)) / (2 * step * r)).sum()
-        self.full = self.d**3 * (self.own + lattice)
 
     def gradient(self, u, pairs):
         du = np.where(pairs[..., None], u[:, None] - u[None], 0.0)
@@ -79,8 +74,7 @@ class Twin:
     def mean(self, q):
         weight = np.where(self.held, self.weight, 0.0)
         own = self.own * self.V
-        empty = self.full * (1 - self.wall_density) - own - self.weight.sum(axis=1)
-        return np.maximum((own * q + weight @ q) / (own + weight.sum(axis=1) + np.maximum(empty, 0.0)), 0.0)
+        return np.maximum((own * q + weight @ q) / (own + weight.sum(axis=1)), 0.0)
 
     def displaced(self, dq, ds, dr):
         """By changes of pressure, of stress and of contact."""
@@ -171,25 +165,6 @@ def test_a_solve_keeps_momentum_and_takes_energy(solver):
     norm = np.linalg.norm(s, axis=(1, 2))
     assert norm.max() > 0 and np.abs(np.trace(s, axis1=1, axis2=2)).max() < 1e-4 * norm.max()
     assert m @ (after**2).sum(axis=1) < m @ (v**2).sum(axis=1)
-
-
-def test_friction_at_a_surface_is_bounded_by_the_pressure_there():
-    """Layers at rest: the mean pressure is that of the layer, at the surface within a tenth of a layer's weight."""
-    scene = pl.Scene(particle_radius=D / 2, periodic=(8 * D, None, 6 * D))
-    scene.add(pl.Plane(), pl.Boundary())
-    size = np.array([8, 6, 6]) * D
-    scene.add(pl.Box(size=size, center=size / 2), pl.Granular(), name="sand")
-    sim = scene.build()
-    p = sim.world.particles
-    sim.find_neighbors()
-    sim.pressure.prepare()
-    depth = size[1] - p.numpy("x")[:, 1]
-    p.set("q", depth)
-    sim.pressure.friction.predict(DT)
-    off, layer = (p.numpy("mean_pressure") - depth) / D, np.round(depth / D - 0.5)
-    assert np.abs(off[(layer > 0) & (layer < 5)]).max() < 1e-3
-    assert np.abs(off[layer == 0]).max() < 0.1
-    assert np.abs(off[layer == 5]).max() < 0.3  # on the floor, where half of the neighborhood is wall
 
 
 def tilted(angle, slope, floor=None, push=1.0, seconds=0.05):

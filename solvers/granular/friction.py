@@ -27,8 +27,6 @@ this, what the sweeps leave must be less than what there is: their tolerance is 
 
 The pressure in the bound is the mean over the neighborhood, of the sweep before. Among packed particles some bear no
 pressure for a while, as grains do between force chains; without this they would be free to slip, and piles would sag.
-What is empty of a neighborhood counts as well, without pressure: the mean over particles alone would be that of a
-fifth of a spacing deeper at a surface, and more on a slope; thin layers were stronger by that, and piles steeper.
 And it is for single particles at the toe of a pile, which reach rest density nowhere, that contact with walls is a
 constraint of its own.
 
@@ -37,8 +35,11 @@ strain yields. But a slope fails by shear along itself. The strain rate is then 
 opposes it: |s| = sqrt(2) tau and p = sigma_n, and the steepest slope is tau / sigma_n = alpha / sqrt(2). With the sine,
 slopes of 45 and 60 degrees would stop at 35 and 41 degrees, with the tangent they stop at 45 and 60, as in the rheology
 of dense flows (Jop et al. 2006). At rest, where stresses are free to choose, slopes may stand that are steeper: up to
-arcsin(tan(theta)) in plane strain, where from 45 degrees on any bank does. Above 50 degrees the coefficient is that of
-the cone around the Mohr-Coulomb pyramid, which is smaller then (`Granular.yield_slope`).
+arcsin(tan(theta)) if the stress across the plane is p, where from 45 degrees on any bank does, and up to a tangent of
+t / sqrt(1 - 4/3 t^2), t = tan(theta), if that is free as well. So the way of pouring tells: a pile of 35 degrees may
+rest at any slope from 35 to 50. A bound that depends on the Lode angle (more in triaxial compression, as Mohr-Coulomb
+has it) made such piles steeper still, and deposits of round columns 5 % higher. Above 50 degrees the coefficient is
+that of the cone around the Mohr-Coulomb pyramid, which is smaller then (`Granular.yield_slope`).
 
 On an elastic body, which bears no such stress itself but half of the pressure, that of the sand counts twice; and if
 the body is smoother, with a coefficient mu below that of the sand, both feel only mu / tan(theta) of it. So mu p acts
@@ -88,7 +89,7 @@ Scratch: TypeAlias = ti.types.argpack(
     q=Reals, change=Reals, D=Reals, E=Reals, residual=Reals, response=Reals, a=Vectors, mean_pressure=Reals,
     strain=SymmetricMatrices, stress_change=SymmetricMatrices, wall_traction_change=Vectors, part=Vectors,
     density=Reals, wall_density=Reals, b=Vectors, wall_friction=Reals, wall_velocity=Vectors, wall_distance=Reals,
-    wall_normal=Vectors, least=ti.f32, volume=ti.f32, own=ti.f32, full=ti.f32, contact=ti.f32,
+    wall_normal=Vectors, least=ti.f32, volume=ti.f32, own=ti.f32, contact=ti.f32,
 )  # fmt: skip
 
 
@@ -114,19 +115,17 @@ def friction_acts(i: ti.i32, j: ti.i32, mixed: ti.template(), material: ti.templ
 
 
 @ti.func
-def sheared(i: ti.i32, u: ti.template(), q: ti.template(), weight: ti.f32, room: ti.f32, mixed: ti.template(),
+def sheared(i: ti.i32, u: ti.template(), q: ti.template(), weight: ti.f32, mixed: ti.template(),
             material: ti.template(), law: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
             count: ti.template(), neighbor: ti.template(), factor: ti.template()):  # fmt: skip
     """L = sum_j G_ij (u_i - u_j)^T: its trace, and its symmetric part without trace, for which only those count that
-    rub on each other; and the mean of q over these, `weight` being its own, and over what is empty of the `room`."""
+    rub on each other; and the mean of q over these, `weight` being its own."""
     trace, straight, other = 0.0, vec3(0.0), vec3(0.0)
     total, weights = weight * q[i], weight
-    room -= weight
     for k in range(count[i]):
         j = neighbor[i, k]
         G = factor[i, k] * difference(x[i], x[j], wraps, period)
         du, w = u[i] - u[j], -factor[i, k]
-        room -= w
         if ti.static(mixed):
             trace += G.dot(du)
             acts = friction_acts(i, j, mixed, material, law)
@@ -141,7 +140,7 @@ def sheared(i: ti.i32, u: ti.template(), q: ti.template(), weight: ti.f32, room:
         trace = 3.0 * third
     straight -= third
     shear = vec6(straight[0], straight[1], straight[2], other[0], other[1], other[2])
-    return trace, shear, ti.max(total / (weights + ti.max(room, 0.0)), 0.0)
+    return trace, shear, ti.max(total / weights, 0.0)
 
 
 @ti.kernel
@@ -163,13 +162,12 @@ def _begin(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wrap
 
 @ti.kernel
 def _predict(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wraps: ti.template(), period: Vectors,
-             x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, own: ti.f32, full: ti.f32,
-             wall_density: Reals, V: Reals, dt: ti.f32, v: Vectors, q: Reals, mean_pressure: Reals,
-             strain: SymmetricMatrices, stress: SymmetricMatrices, wall_traction: Vectors):  # fmt: skip
+             x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, own: ti.f32, V: Reals, dt: ti.f32,
+             v: Vectors, q: Reals, mean_pressure: Reals, strain: SymmetricMatrices, stress: SymmetricMatrices,
+             wall_traction: Vectors):  # fmt: skip
     """The strain of this step; stresses times dt^2 until `_finish`."""
     for i in range(n):
-        room = full * (1.0 - wall_density[i])
-        _, shear, mean_pressure[i] = sheared(i, v, q, own * V[i], room, mixed, material, law, wraps, period, x, count,
+        _, shear, mean_pressure[i] = sheared(i, v, q, own * V[i], mixed, material, law, wraps, period, x, count,
                                              neighbor, factor)  # fmt: skip
         strain[i] = -dt * shear
         stress[i], wall_traction[i] = dt * dt * stress[i], dt * dt * wall_traction[i]
@@ -239,9 +237,8 @@ def respond(i: ti.i32, mixed: ti.template(), material: ti.template(), law: ti.te
             period: ti.template(), x: ti.template(), count: ti.template(), neighbor: ti.template(),
             factor: ti.template(), step: ti.f32, V: ti.f32, inverse_density: ti.f32, c: ti.template()):  # fmt: skip
     """What the accelerations do to the strain and density of a particle, and what it adds to the sums."""
-    room = c.full * (1.0 - c.wall_density[i])
-    trace, shear, c.mean_pressure[i] = sheared(i, c.a, c.q, c.own * V, room, mixed, material, law, wraps, period, x,
-                                               count, neighbor, factor)  # fmt: skip
+    trace, shear, c.mean_pressure[i] = sheared(i, c.a, c.q, c.own * V, mixed, material, law, wraps, period, x, count,
+                                               neighbor, factor)  # fmt: skip
     c.strain[i] -= shear
     c.response[i] = trace + c.b[i].dot(c.a[i])
     stressed = diagonal(c.change[i]) - c.stress_change[i]
@@ -336,7 +333,6 @@ class Friction:
         self.law = upload(np.hstack([table, pairs]), ti.f32)
         self.mixed = bool((pairs != 1.0).any())
         self.own = self._own_weight()
-        self.full = self._full_weight()
         self._scratch: tuple = (None, None)
 
     def _share(self, a: BodyGroup, b: BodyGroup) -> float:
@@ -355,15 +351,6 @@ class Friction:
         at, beside = self.world.neighbors.smoothing.W(np.array([0.0, r]), h)
         return float(2 * (at - beside) / r**2)
 
-    def _full_weight(self) -> float:
-        """The weights of a particle and its neighbors in the rest lattice: where they are less, some of it is empty."""
-        d, h, W = self.world.spacing, self.world.h, self.world.neighbors.smoothing.W
-        k = np.arange(-3, 4)
-        r = np.sqrt(sum(c**2 for c in np.meshgrid(k, k, k))).ravel() * d
-        r, step = r[(r > 0) & (r < h)], 1e-4 * h
-        others = ((W(r - step, h) - W(r + step, h)) / (2 * step * r)).sum()
-        return float(d**3 * (self.own + others))
-
     @property
     def _pairs(self) -> tuple:
         return (self.mixed, self.world.particles.material, self.law, *self.world.neighbors.pairs)
@@ -376,7 +363,7 @@ class Friction:
                      "wall_traction_change", "part", "density", "wall_density", "wall_friction", "wall_velocity",
                      "wall_distance", "wall_normal")  # fmt: skip
             made = Scratch(**{name: getattr(p, name) for name in names}, b=p.wall_gradient, least=least, volume=d**3,
-                           own=self.own, full=self.full, contact=CONTACT * d)  # fmt: skip
+                           own=self.own, contact=CONTACT * d)  # fmt: skip
             self._scratch = key, made
         return self._scratch[1]
 
@@ -396,8 +383,7 @@ class Friction:
     def predict(self, dt: float) -> None:
         """The strain that velocities would cause as they are."""
         p = self.world.particles
-        _predict(p.n, *self._pairs, self.own, self.full, p.wall_density, p.V, dt, p.v, p.q, p.mean_pressure, p.strain,
-                 p.stress, p.wall_traction)  # fmt: skip
+        _predict(p.n, *self._pairs, self.own, p.V, dt, p.v, p.q, p.mean_pressure, p.strain, p.stress, p.wall_traction)
 
     def sweep(self, dt: float, step: float, least: float, partial: ti.Ndarray, sums: np.ndarray,
               push: Callable[[], None] | None = None) -> None:  # fmt: skip
