@@ -291,8 +291,8 @@ def repose(quick: bool) -> list[Result]:
     is steeper than 45 by 6 degrees and more. 2,000 to 10,600 particles, 6 to 14 spacings high (quick: 30 degrees with
     2,300, and a tolerance of its own). A stream a quarter as broad as the pile leaves the tap at 0.5 sqrt(g d), 3
     spacings above it. Smaller piles of 35 degrees, 11 spacings high, are poured in four other ways too (`WAYS`), within
-    2, which two of them miss: a thin stream gives 40 to 42, one twice as fast 31. For slopes may stand that are steeper
-    than they would stop (see `friction`), and avalanches run on. Errors are over a degree."""
+    2, which only the broad stream meets: a thin one gives 40 to 42, one twice as fast 31. For slopes may stand that are
+    steeper than they would stop (see `friction`), and avalanches run on. Errors are over a degree."""
     results, found = [], {}
     for angle, high in ((30, 9),) if quick else ((20, 8), (30, 15), (35, 15), (45, 14), (60, 18)):
         sim = pour(angle, high)
