@@ -225,6 +225,25 @@ def test_steeper_friction_makes_a_steeper_pile():
     assert (np.diff(heights) > 0.5 * D).all()
 
 
+def test_a_round_column_spreads_evenly_and_less_with_more_friction():
+    """8 particles along the radius, as high as broad: its middle stays where it was, and no direction is preferred."""
+    reach, height = [], []
+    for angle in (22.0, 35.0):
+        scene = pl.Scene(particle_radius=D / 2)
+        scene.add(pl.Plane(), pl.Boundary())
+        block = pl.Cylinder(radius=8 * D, height=8 * D, center=(0, 4 * D, 0))
+        scene.add(block, pl.Granular(friction_angle=angle), name="sand")
+        sim = scene.build()
+        sim.run(6 * np.sqrt(8 * D / G))
+        x = sim["sand"].x / D
+        assert np.abs(x[:, [0, 2]].mean(axis=0)).max() < 0.2
+        assert x[:, 0].std() == pytest.approx(x[:, 2].std(), rel=0.05)
+        reach.append(np.quantile(np.hypot(x[:, 0], x[:, 2]), 0.99))
+        height.append(x[:, 1].max() + 0.5)
+    assert reach[0] > reach[1] + 2 and height[0] < height[1] - 0.5
+    assert reach[1] > 8 and height[1] < 8
+
+
 @pytest.mark.parametrize("share, stands", [(0.3, False), (2.0, True)])
 def test_a_cohesive_bank_stands_up_to_its_critical_height(share, stands):
     """H = 4 c / (rho g) tan(45 + angle / 2) for a vertical bank (Terzaghi 1943)."""

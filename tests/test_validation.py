@@ -56,7 +56,7 @@ run = functools.cache(lambda name: CASES[name](True))
 SLOW = ("cantilever_frequency", "oscillating_plate", "turek_csm1", "turek_csm3", "floating_block", "hydrostatic_plate",
         "elastic_gate", "column_collapse", "repose", "resting_pile", "hopper", "poiseuille", "wall_forces", "hertz",
         "resting", "incline", "rolling", "capstan", "on_sand", "cavity", "huppert", "lamb_oseen", "laplace",
-        "oscillating_drop", "contact_angle", "wall_pressure", "hydrostatic_tanks")  # fmt: skip
+        "oscillating_drop", "contact_angle", "wall_pressure", "hydrostatic_tanks", "round_column")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES])
@@ -94,6 +94,16 @@ def test_poiseuille_series_at_known_points() -> None:
     assert poiseuille_series(y, 0.0225) == pytest.approx([1.254566e-6, 2.232738e-6], rel=1e-5)
     assert poiseuille_series(y, 0.225) == pytest.approx([4.067315e-6, 1.109980e-5], rel=1e-5)
     assert poiseuille_series(y, 10.0)[1] == pytest.approx(PEAK)
+
+
+def test_fits_of_round_columns_at_known_points() -> None:
+    """Lube et al. 2004 and Lajeunesse et al. 2004, on both branches."""
+    from pliant.tools.validation.granular import round_heights, round_run_outs
+
+    assert round_run_outs(1.0) == pytest.approx((1.24, 1.35))
+    assert round_run_outs(4.0) == pytest.approx((3.2, 4.0))
+    assert round_heights(0.55) == pytest.approx((0.55, 0.55))
+    assert round_heights(4.0) == pytest.approx((0.88 * 4 ** (1 / 6), 0.74))
 
 
 def test_table_json_and_exit_status(

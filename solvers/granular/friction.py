@@ -36,8 +36,12 @@ strain yields. But a slope fails by shear along itself. The strain rate is then 
 opposes it: |s| = sqrt(2) tau and p = sigma_n, and the steepest slope is tau / sigma_n = alpha / sqrt(2). With the sine,
 slopes of 45 and 60 degrees would stop at 35 and 41 degrees, with the tangent they stop at 45 and 60, as in the rheology
 of dense flows (Jop et al. 2006). At rest, where stresses are free to choose, slopes may stand that are steeper: up to
-arcsin(tan(theta)) in plane strain, where from 45 degrees on any bank does. Above 50 degrees the coefficient is that of
-the cone around the Mohr-Coulomb pyramid, which is smaller then (`Granular.yield_slope`).
+arcsin(tan(theta)) if the stress across the plane is p, where from 45 degrees on any bank does, and up to a tangent of
+t / sqrt(1 - 4/3 t^2), t = tan(theta), if that is free as well. So the way of pouring tells: slopes from 35 to 50
+degrees may stand where theta is 35. A bound that depends on the Lode angle, more in triaxial compression as
+Mohr-Coulomb has it, left that scatter as it was, and made deposits of round columns some 5 % higher and shorter. Above
+50 degrees the coefficient is that of the cone around the Mohr-Coulomb pyramid, which is smaller then
+(`Granular.yield_slope`).
 
 On an elastic body, which bears no such stress itself but half of the pressure, that of the sand counts twice; and if
 the body is smoother, with a coefficient mu below that of the sand, both feel only mu / tan(theta) of it. So mu p acts
