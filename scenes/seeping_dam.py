@@ -14,13 +14,15 @@ def dam(slope: float) -> pl.Shape:
     """What lies between two slopes of so many degrees."""
     angle = np.radians(slope)
     foot = CREST / np.tan(angle)
-    shape: pl.Shape = pl.Box(size=(2 * foot + TOP, CREST, WIDTH), center=(RESERVOIR + foot + TOP / 2, CREST / 2, WIDTH / 2))
-    for side, x in ((-1, RESERVOIR), (1, RESERVOIR + 2 * foot + TOP)):
+    wide = 2 * foot + TOP
+    shape: pl.Shape = pl.Box(size=(wide, CREST, WIDTH), center=(RESERVOIR + wide / 2, CREST / 2, WIDTH / 2))
+    for side, x in ((-1, RESERVOIR), (1, RESERVOIR + wide)):
         shape = shape & pl.Plane(normal=(side * np.sin(angle), np.cos(angle), 0), point=(x, 0, 0))
     return shape
 
 
-def build(radius: float = 0.01, grain_diameter: float = 0.01, slope: float = 33.0, friction_angle: float = 42.0) -> pl.Scene:
+def build(radius: float = 0.01, grain_diameter: float = 0.01, slope: float = 33.0,
+          friction_angle: float = 42.0) -> pl.Scene:  # fmt: skip
     """The dam is dry at first. The finer its grains are, the longer it takes.
 
     radius: particle radius [m]; grain_diameter: of the gravel [m]; slope: of both sides of the dam [degree];

@@ -91,7 +91,8 @@ SLOPE, COHESION, ELASTIC, PAIRS = range(4)  # columns of the table of materials;
 
 # What a sweep reads and writes, beside the arrays that change places when particles are sorted.
 Scratch: TypeAlias = ti.types.argpack(
-    q=Reals, change=Reals, D=Reals, E=Reals, inside=Reals, residual=Reals, response=Reals, a=Vectors, mean_pressure=Reals, pore=Reals,
+    q=Reals, change=Reals, D=Reals, E=Reals, inside=Reals, residual=Reals, response=Reals, a=Vectors,
+    mean_pressure=Reals, pore=Reals,
     strain=SymmetricMatrices, stress_change=SymmetricMatrices, wall_traction_change=Vectors, part=Vectors,
     density=Reals, wall_density=Reals, b=Vectors, wall_friction=Reals, wall_velocity=Vectors, wall_distance=Reals,
     wall_normal=Vectors, least=ti.f32, volume=ti.f32, own=ti.f32, contact=ti.f32,
@@ -172,7 +173,9 @@ def _predict(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wr
              stress: SymmetricMatrices, wall_traction: Vectors):  # fmt: skip
     """The strain of this step; stresses times dt^2 until `_finish`."""
     for i in range(n):
-        pore[i] = dt * dt * pore_pressure[i]
+        pore[i] = 0.0
+        if law[material[i], SLOPE] + law[material[i], COHESION] > 0.0:
+            pore[i] = dt * dt * pore_pressure[i]
         _, shear, mean_pressure[i] = sheared(i, v, q, own * V[i], mixed, material, law, wraps, period, x, count,
                                              neighbor, factor)  # fmt: skip
         strain[i] = -dt * shear
@@ -367,7 +370,8 @@ class Friction:
         p, d, key = self.world.particles, self.world.spacing, (self.world.particles.capacity, least)
         if self._scratch[0] != key:
             names = ("q", "change", "D", "E", "inside", "residual", "response", "a", "mean_pressure", "pore", "strain",
-                     "stress_change", "wall_traction_change", "part", "density", "wall_density", "wall_friction", "wall_velocity",
+                     "stress_change", "wall_traction_change", "part", "density", "wall_density", "wall_friction",
+                     "wall_velocity",
                      "wall_distance", "wall_normal")  # fmt: skip
             made = Scratch(**{name: getattr(p, name) for name in names}, b=p.wall_gradient, least=least, volume=d**3,
                            own=self.own, contact=CONTACT * d)  # fmt: skip

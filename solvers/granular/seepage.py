@@ -1,7 +1,7 @@
 """Water in the pores of sand: it seeps in and through, bears its part of the pressure, and comes out again.
 
-Sand and the water in its pores are one particle: between grains of a millimetre, water that moves otherwise than they do
-is stopped within milliseconds. What is left of its own motion is seepage, slow and without inertia. So each particle
+Sand and the water in its pores are one particle: between grains of a millimetre, water that moves otherwise than they
+do is stopped within milliseconds. What is left of its own motion is seepage, slow and without inertia. So each particle
 of sand knows how much water it holds, w of at most n V (n is the porosity), and the pressure u of that water, and
 
 - *effective stress* (Terzaghi 1923): of the pressure p of a particle the water bears u. Friction knows p - u only. Sand
@@ -10,7 +10,7 @@ of sand knows how much water it holds, w of at most n V (n is the porosity), and
 
       Q_kl = V_k (m_k + m_l) |W'| V_l / r (U_k - U_l),    U = u - rho g.x.
 
-- *mobility* m = |q| / |grad U| by Ergun 1952, |grad U| = A q + B q^2, for grains of diameter D in water of viscosity mu:
+- *mobility* m = |q| / |grad U| by Ergun 1952, |grad U| = A q + B q^2, for grains of diameter D and a viscosity mu:
 
       A = 150 mu (1 - n)^2 / (n^3 D^2),    B = 1.75 rho (1 - n) / (n^3 D).
 
@@ -18,8 +18,9 @@ of sand knows how much water it holds, w of at most n V (n is the porosity), and
 - *incompressible*: pores do not hold more than they have room for, and where they are not full the pressure is that of
   air. So 0 <= u perpendicular to n V - w >= 0 at the end of a step. It is solved for by projected sweeps, as the
   pressures of liquids are (`pressure.projection`), and begins with the pressures of the last step.
-- *free water* next to the sand has u = p, as its mean over the last sqrt(d / g) or so, since p jitters; and it gives or takes volume: its particles shrink until what is
-  left joins another, or grow and are parted in two. (There is no resistance on its side of a pair: 4 m_k in place of m_k + m_l.)
+- *free water* next to the sand has u = p, as its mean over the last sqrt(d / g) or so, since p jitters. It gives or
+  takes volume: its particles shrink until what is left joins another, or grow and are parted in two. (There is no
+  resistance on its side of a pair: 4 m_k in place of m_k + m_l.)
 - *in the open* u = 0. What comes out there gathers until it is enough for a particle of water.
 
 Volume is kept, in water and pores together, and so is momentum: what passes takes its velocity along. Capillarity is
@@ -332,8 +333,8 @@ class SeepageTransfer(Stage):
 
     def run(self, dt: float) -> None:
         s, p = self.seepage, self.world.particles
-        _settle_accounts(p.n, s.rho, s.whole, s.law, p.material, p.exposed, p.heir, p.V, p.m, p.inverse_density, p.v, p.water,
-                         p.seeped, p.seeped_v, self._events)  # fmt: skip
+        _settle_accounts(p.n, s.rho, s.whole, s.law, p.material, p.exposed, p.heir, p.V, p.m, p.inverse_density, p.v,
+                         p.water, p.seeped, p.seeped_v, self._events)  # fmt: skip
         if self._events[GOING]:
             self._join()
         if self._events[GROWN]:

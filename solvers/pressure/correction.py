@@ -65,7 +65,8 @@ def surrounded(measure: ti.f32):
 def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
                      factor: RealTable, b: Vectors, spacing: ti.f32, weight: ti.f32, v: Vectors, mixed: ti.template(),
                      material: Ints, liquid: Reals, density: Reals, wall: Reals, image_lopsided: Vectors,
-                     image_trace: Reals, L: SymmetricMatrices, bent: Ints, inside: Reals, lopsided: Vectors):  # fmt: skip
+                     image_trace: Reals, L: SymmetricMatrices, bent: Ints, inside: Reals,
+                     lopsided: Vectors):  # fmt: skip
     """L, and who is inside; images count like neighbors. `b` is the gradient of the walls, `weight` is g / d [1/s^2],
     and `mixed` says whether there is anything but liquids."""
     for i in range(n):

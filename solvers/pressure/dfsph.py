@@ -7,8 +7,9 @@ displacing particles beside dt v.
 In the original the velocities undo all compression in each step. But a density error is no momentum, and giving it
 back as velocity heats the fluid: a column of ten layers, compressed by 0.1 % and set right within 5 ms, throws its
 surface up at 0.1 m/s, and still water simmers at that speed however the system is solved. So inside liquids velocities
-know nothing of density errors below SLACK; what is beyond is more than displacements can see to. Where matter meets at surfaces, they undo a share of a compression, the feedback: not
-more than what a mean compression of KICK would cause, and a step may add no more compression than the feedback removes.
+know nothing of density errors below SLACK; what is beyond is more than displacements can see to. Where matter meets at
+surfaces, they undo a share of a compression, the feedback: not more than what a mean compression of KICK would cause,
+and a step may add no more compression than the feedback removes.
 """
 
 from collections.abc import Callable, Mapping

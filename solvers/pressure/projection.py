@@ -179,7 +179,7 @@ class Projection(PressureSolver):
         if self.corrected:
             tolerance = min(tolerance, self.precision(dt))
         if self.friction:
-            if self.has_liquid:  # pressure first: deep water over sand would take hundreds of the short steps of friction
+            if self.has_liquid:  # pressure first: by the short steps of friction deep water takes hundreds of sweeps
                 self.iterate(PressureSweeps(self, p.v, dt), min(tolerance, self.precision(dt)), 0)
             self.friction.predict(dt)
         sweeps = FrictionSweeps(self, dt, self.friction) if self.friction else PressureSweeps(self, p.v, dt)
