@@ -44,6 +44,7 @@ from pliant.solvers.stage import SolveResult, Stage
 ROLE, POROSITY, VISCOUS, INERTIAL, DENSITY, COLUMNS = range(6)  # of the table of materials
 SAND, WATER = 1.0, 2.0  # roles
 TOLERANCE = 2e-3  # mean error of the pore pressure, in rho g d
+LEAST_WEIGHT = 0.1  # the least g [m/s^2] by which that is measured
 MAX_SWEEPS = 100
 LONGEST_STEP, SHORTEST_STEP = 20.0, 0.1
 GENTLE = 1e-3  # of the weight of water: the least gradient by which Ergun's mobility is found
@@ -93,10 +94,10 @@ def passing(i: ti.i32, law: ti.template(), material: ti.template(), V: ti.templa
 def inflow(i: ti.i32, n_pairs: ti.i32, rho: ti.f32, gravity: ti.template(), law: ti.template(),
            material: ti.template(), x: ti.template(), neighbor: ti.template(), factor: ti.template(), V: ti.template(),
            u: ti.template(), water: ti.template(), v: ti.template(), mobility: ti.template()):  # fmt: skip
-    """Volume per time that comes in, less what goes out; what comes in; and that times how much faster it moves."""
+    """Volume per time that comes in, less what goes out; and the same times the velocity of whence it comes."""
     own = water_potential(i, rho, gravity, law, material, x, u)
     share = passing(i, law, material, V, water)
-    net, comes, carried = 0.0, 0.0, vec3(0.0)
+    net, carried = 0.0, vec3(0.0)
     for k in range(n_pairs):
         j = neighbor[i, k]
         T = conductance(i, j, factor[i, k], law, material, V, mobility)
@@ -105,11 +106,11 @@ def inflow(i: ti.i32, n_pairs: ti.i32, rho: ti.f32, gravity: ti.template(), law:
             if drop > 0.0:
                 Q = T * passing(j, law, material, V, water) * drop
                 net += Q
-                comes += Q
-                carried += Q * (v[j] - v[i])
+                carried += Q * v[j]
             else:
                 net += T * share * drop
-    return net, comes, carried
+                carried += T * share * drop * v[i]
+    return net, carried
 
 
 @ti.kernel
@@ -171,8 +172,8 @@ def _sweep(n: ti.i32, x: Vectors, count: Ints, neighbor: IntTable, factor: RealT
             u[i], c.change[i], c.before[i] = new, new - old, c.residual[i]
     for i in range(n):
         if law[material[i], ROLE] == SAND:
-            net, _, _ = inflow(i, count[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
-                               c.mobility)  # fmt: skip
+            net, _ = inflow(i, count[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
+                            c.mobility)  # fmt: skip
             c.residual[i] = (water[i] + dt * net) / (law[material[i], POROSITY] * V[i]) - 1.0
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
@@ -191,16 +192,16 @@ def _sweep(n: ti.i32, x: Vectors, count: Ints, neighbor: IntTable, factor: RealT
 @ti.kernel
 def _transfer(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
               factor: RealTable, dt: ti.f32, rho: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals,
-              v: Vectors, u: Reals, water: Reals, whole: ti.f32, m: Reals, ids: Ints, seeped: Reals, seeped_v: Vectors,
+              v: Vectors, u: Reals, water: Reals, whole: ti.f32, ids: Ints, seeped: Reals, seeped_v: Vectors,
               heir: Ints, c: Pores):  # fmt: skip
-    """What passes in this step, what it does to velocities, and to whom water that is nearly gone leaves the rest: to
+    """What passes in this step, with its velocity, and to whom water that is nearly gone leaves the rest: to
     the nearest water that is not, or to the nearest sand."""
     for i in range(n):
         seeped[i], seeped_v[i] = 0.0, vec3(0.0)
         if law[material[i], ROLE] > 0.0:
-            net, comes, carried = inflow(i, count[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
-                                         c.mobility)  # fmt: skip
-            seeped[i], seeped_v[i] = dt * net, dt * carried / (m[i] / rho + dt * comes)
+            net, carried = inflow(i, count[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
+                                  c.mobility)  # fmt: skip
+            seeped[i], seeped_v[i] = dt * net, dt * carried
     for i in range(n):
         heir[i] = -1
         if law[material[i], ROLE] == WATER and V[i] + seeped[i] < SMALL * whole:
@@ -222,7 +223,7 @@ def _settle_accounts(n: ti.i32, rho: ti.f32, whole: ti.f32, law: RealTable, mate
     for k in range(3):
         events[k] = 0
     for i in range(n):
-        role = law[material[i], ROLE]
+        role, before = law[material[i], ROLE], m[i]
         if role == SAND:
             water[i] = ti.max(water[i] + seeped[i], 0.0)
             m[i] = V[i] * law[material[i], DENSITY] + rho * water[i]
@@ -237,8 +238,8 @@ def _settle_accounts(n: ti.i32, rho: ti.f32, whole: ti.f32, law: RealTable, mate
                 events[GOING] += 1
             elif V[i] > FAT * whole:
                 events[GROWN] += 1
-        if inverse_density[i] > 0.0:
-            v[i] += seeped_v[i]
+        if role > 0.0 and inverse_density[i] > 0.0:
+            v[i] = (before * v[i] + rho * seeped_v[i]) / ti.max(m[i], TINY)
         seeped[i], seeped_v[i] = 0.0, vec3(0.0)
 
 
@@ -250,7 +251,7 @@ class Seepage(Stage):
     fields: ClassVar[tuple[Field, ...]] = (
         Field("water", "real", "m^3", "water in its pores", carried=True),
         Field("seeped", "real", "m^3", "water that has come in this step", carried=True),
-        Field("seeped_v", "vector", "m/s", "change of velocity by that water", carried=True),
+        Field("seeped_v", "vector", "m^4/s", "that water times the velocity of whence it has come", carried=True),
         Field("heir", "int", "", "the id of who gets what is left of nearly used up water, -1 for none", carried=True,
               initial=-1),
         Field("exposed", "int", "", "1 for sand in the open", carried=True),
@@ -299,13 +300,13 @@ class Seepage(Stage):
     def run(self, dt: float) -> None:
         p, near, d = self.world.particles, self.world.neighbors, self.world.spacing
         g = float(np.linalg.norm(self.world.gravity))
-        recent = min(dt * np.sqrt(g / d), 1.0)
+        recent = min(dt * float(np.sqrt(g / d)), 1.0) if g else 1.0
         state = (self.rho, self.gravity, self.law, p.material, p.V)
         _survey(p.n, *near.pairs, p.wall_gradient, p.wall_distance, p.wall_normal, d, dt, self.rho,
                 recent, self.gravity, self.law, p.material, p.V, p.p, p.pore_pressure, p.water, p.exposed,
                 self.pores)  # fmt: skip
         lists = (p.x, near.count, near.neighbor, near.factor)
-        weight = max(self.rho * g * d, TINY)
+        weight = self.rho * max(g, LEAST_WEIGHT) * d
         sweeps, step = -1, 0.0
         while True:
             _sweep(p.n, *lists, dt, step, *state, p.v, p.pore_pressure, p.water, p.exposed, self.pores,
@@ -317,7 +318,7 @@ class Seepage(Stage):
                 break
             step = min(max(length / curvature, SHORTEST_STEP), LONGEST_STEP) if curvature > 0.0 else 1.0
         self.results[self.name] = SolveResult(sweeps, error, error, error <= TOLERANCE)
-        _transfer(p.n, *near.pairs, dt, *state, p.v, p.pore_pressure, p.water, self.whole, p.m, p.id, p.seeped,
+        _transfer(p.n, *near.pairs, dt, *state, p.v, p.pore_pressure, p.water, self.whole, p.id, p.seeped,
                   p.seeped_v, p.heir, self.pores)  # fmt: skip
 
 
