@@ -6,11 +6,11 @@ import pliant as pl
 
 SECONDS = 3.0
 BASIN, SHAFT, WIDTH = 0.5, 0.16, 0.3  # length of the basin and of the shaft beside it, and width of both [m]
-BED, GAP, SCREEN = 0.24, 0.08, 0.03  # height of the sand, of the gap under the screen between both, its thickness [m]
+BED, GAP, SCREEN = 0.2, 0.08, 0.03  # height of the sand, of the gap under the screen between both, its thickness [m]
 WEIGHT = 0.07  # radius of the weight [m]
 
 
-def build(radius: float = 0.01, level: float = 0.75, grain_diameter: float = 4e-3, friction_angle: float = 33.0,
+def build(radius: float = 0.01, level: float = 0.9, grain_diameter: float = 4e-3, friction_angle: float = 33.0,
           density: float = 3500.0) -> pl.Scene:  # fmt: skip
     """Water stands in the shaft and flows under the screen into the basin, up through the sand.
 
