@@ -16,7 +16,7 @@ LOW = {  # options of build(), and seconds after which check() holds
     "dam_break": ({"radius": 0.04}, 1.2),
     "double_dam_break": ({"radius": 0.04}, 1.0),
     "falling_bodies_in_water": ({"radius": 0.038, "dt": 4e-3}, 1.1),
-    "drops": ({"radius": 0.0004}, 0.12),
+    "drops": ({"radius": 0.00035}, 0.1),
     "faucet": ({"radius": 0.006}, 1.2),
     "fountain": ({"radius": 0.016}, 0.6),
     "honey": ({"radius": 0.006}, 0.5),
