@@ -25,6 +25,7 @@ SECONDS = {
 # Two files are tested at a time, so there is one core for each. Most scenes here are so small that waking a second
 # thread costs more than it helps; tests/test_threads.py compares numbers of threads.
 os.environ.setdefault("TI_CPU_MAX_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of NumPy, whose threads wait in circles and keep the core busy
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
