@@ -1,7 +1,9 @@
 """Backends: which one "gpu" is, and that it computes what the CPU does."""
 
+import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -48,6 +50,18 @@ def test_the_device_is_told(monkeypatch, devices, told):
     monkeypatch.setattr(vulkan, "vulkan_devices", lambda: devices)
     assert vulkan.describe_gpu("vulkan") == told
     assert vulkan.describe_gpu("cuda") == "cuda"
+
+
+@pytest.mark.parametrize(("age", "left"), [(2 * backend.LOCKED, False), (0.0, True)])
+def test_a_lock_that_a_killed_process_left_is_taken_away(monkeypatch, tmp_path, age, left):
+    """Not that of one that writes just now."""
+    monkeypatch.setenv("TI_OFFLINE_CACHE_FILE_PATH", str(tmp_path))
+    backend._open_kernel_cache()  # there is none
+    lock = tmp_path / "ticache.lock"
+    lock.touch()
+    os.utime(lock, (time.time() - age,) * 2)
+    backend._open_kernel_cache()
+    assert lock.exists() == left
 
 
 RUN = """

@@ -1,6 +1,7 @@
 """The shape of the project: imports go down only, and the rules that keep kernels and the package whole."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -45,10 +46,16 @@ def layer(module: str) -> int:
     return LAYERS.get(module, FACADE)
 
 
+@functools.cache
+def nodes(path: Path) -> list[ast.AST]:
+    """What a file consists of."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def imports(path: Path) -> Iterator[str]:
     """Every module that a file imports, wherever the import stands, by its full name."""
     package = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -92,7 +99,7 @@ def starts_taichi(node: ast.AST) -> bool:
 
 
 def test_only_the_backend_starts_taichi():
-    starters = [path for path in SOURCES if any(map(starts_taichi, ast.walk(ast.parse(path.read_text()))))]
+    starters = [path for path in SOURCES if any(map(starts_taichi, nodes(path)))]
     assert starters == [ROOT / "engine" / "core" / "backend.py"]
 
 

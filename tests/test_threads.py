@@ -92,7 +92,7 @@ def ends(tmp_path_factory):
         patch.setattr(cholesky, "WORTH_CACHING", 1e9)
         here["run"](str(folders[0]))
     threads = 1 if ti.lang.impl.current_cfg().cpu_max_num_threads > 1 else max(2, os.cpu_count() or 1)
-    environment = {**os.environ, "TI_CPU_MAX_NUM_THREADS": str(threads)}
+    environment = {**os.environ, "TI_CPU_MAX_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
     subprocess.run([sys.executable, "-c", PROGRAM + ALONE, str(folders[1])], env=environment, check=True, timeout=600)
     return folders
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pliant as pl
 from pliant.tools import validate
 from pliant.tools.validation import CASES, Result
 
@@ -56,7 +57,8 @@ run = functools.cache(lambda name: CASES[name](True))
 SLOW = ("cantilever_frequency", "oscillating_plate", "turek_csm1", "turek_csm3", "floating_block", "hydrostatic_plate",
         "elastic_gate", "column_collapse", "repose", "resting_pile", "hopper", "poiseuille", "wall_forces", "hertz",
         "resting", "incline", "rolling", "capstan", "on_sand", "cavity", "huppert", "lamb_oseen", "laplace",
-        "oscillating_drop", "contact_angle", "wall_pressure", "hydrostatic_tanks", "round_column")  # fmt: skip
+        "oscillating_drop", "contact_angle", "wall_pressure", "hydrostatic_tanks", "round_column",
+        "sliding")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES])
@@ -69,6 +71,15 @@ def test_case_meets_its_targets(name: str) -> None:
         assert math.isfinite(r.measured), r
         target = LOOSER.get((name, r.quantity), r.target)
         assert target is None or (name, r.quantity) in OPEN or abs(r.error) <= target, r
+
+
+def test_sand_slides_on_a_wall_as_coulomb_says() -> None:
+    """One of the four runs of `sliding`; tests/test_contact.py has the blocks."""
+    from pliant.tools.validation.granular import GRAVITY, slide
+
+    acceleration, _ = slide(pl.Granular(friction_angle=45), 30, 0.3)
+    exact = GRAVITY * (math.sin(math.radians(30)) - 0.3 * math.cos(math.radians(30)))
+    assert acceleration == pytest.approx(exact, rel=0.03)
 
 
 @pytest.mark.parametrize("name, quantity", [

@@ -27,7 +27,7 @@ from rich.text import Text
 from scipy.linalg import cython_blas
 
 import pliant
-from pliant.core.backend import BACKENDS, is_supported
+from pliant.core.backend import BACKENDS, is_supported, kernel_cache
 from pliant.core.cache import cache_folder
 from pliant.core.memory import GIB, lines_of, total_and_free
 from pliant.render import available
@@ -187,8 +187,7 @@ def disks() -> Iterator[Check]:
 
 def caches() -> Iterator[Check]:
     setting = "TI_OFFLINE_CACHE_FILE_PATH"
-    kernels = Path(os.environ.get(setting) or ti.lang.impl.default_cfg().offline_cache_file_path)
-    yield _cache("Kernel cache", kernels, "each start compiles its kernels anew", setting)
+    yield _cache("Kernel cache", kernel_cache(), "each start compiles its kernels anew", setting)
     yield _cache("Wall cache", cache_folder(), "each start computes its walls anew", "PLIANT_CACHE")
 
 

@@ -8,6 +8,8 @@ import contextlib
 import ctypes
 import io
 import os
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,9 @@ DEAL = SHARES * ROUNDS  # tasks, at most, that are dealt out together
 
 SHARE_OF_MEMORY = 0.8  # of what is free that a scene may take
 
+# Seconds that a process takes, at most, to write what it has compiled, behind a lock.
+LOCKED = 30.0
+
 _started: str | None = None
 
 
@@ -75,6 +80,7 @@ def start(backend: str = "cpu") -> None:
                           "ti.init.")  # fmt: skip
     if not is_supported(backend):
         raise PliantError(f"backend {backend!r} is not available on this machine; use backend='cpu'.")
+    _open_kernel_cache()
     with contextlib.redirect_stdout(io.StringIO()):  # "[Taichi] Starting on arch=x64", whatever the log level
         ti.init(arch=BACKENDS[backend], default_fp=ti.f32, default_ip=ti.i32, offline_cache=True, log_level=ti.WARN,
                 cpu_block_dim_adaptive=False, default_cpu_block_dim=CHUNK)  # fmt: skip
@@ -99,6 +105,20 @@ def check_name(backend: str) -> None:
 def started() -> str | None:
     """The backend that runs in this process, by its own name even if "gpu" was asked for; None before `start`."""
     return _started
+
+
+def kernel_cache() -> Path:
+    """Where compiled kernels are kept from one process to the next."""
+    return Path(os.environ.get("TI_OFFLINE_CACHE_FILE_PATH") or ti.lang.impl.default_cfg().offline_cache_file_path)
+
+
+def _open_kernel_cache() -> None:
+    """Takes away the lock that a process has left which was killed while it wrote its kernels: Taichi 1.7.4 would never
+    read or write them again, and compile everything in every process."""
+    lock = kernel_cache() / "ticache.lock"
+    with contextlib.suppress(OSError):
+        if time.time() - lock.stat().st_mtime > LOCKED:
+            lock.unlink()
 
 
 def is_supported(backend: str) -> bool:

@@ -49,7 +49,7 @@ class _Combined(Shape):
         bounds = self.bounds()
         size = float(np.ptp(bounds, axis=0).max())
         vertices, faces = drawing.march(lambda x: self.signed_distance(x) + THIN * size, bounds)
-        return Surface(vertices, faces) if len(faces) else None, drawing.march_cell(bounds)
+        return Surface(vertices, faces, bare=True) if len(faces) else None, drawing.march_cell(bounds)
 
     def exact_distance(self, points: ArrayLike) -> Array:
         x = as_points(points)

@@ -83,6 +83,9 @@ class Translated(Moved):
     def placement(self) -> tuple[float, Array, Array]:
         return 1.0, np.eye(3), np.asarray(self.offset, dtype=float)
 
+    def to_local(self, points: ArrayLike) -> Array:
+        return as_points(points) - np.asarray(self.offset, dtype=float)  # a product with 1 takes ten times as long
+
 
 class Rotated(Moved):
     """A shape turned around an axis."""

@@ -39,11 +39,14 @@ def chunked(function: Callable[[Array], Any], points: Array) -> NDArray[Any]:
 
 
 class Surface:
-    """Triangles, mended and oriented outward; never changed after construction. `repairs` says what was done."""
+    """Triangles, mended and oriented outward; never changed after construction. `repairs` says what was done. Those of
+    a level set (`bare`) are known to overlap nowhere, which takes seconds to find out."""
 
     repairs: Repairs
+    bare = False
 
-    def __init__(self, vertices: Array, faces: Integers):
+    def __init__(self, vertices: Array, faces: Integers, bare: bool = False):
+        self.bare = bare
         self._keep(*mend(vertices, faces))
 
     def _keep(self, vertices: Array, faces: Integers, repairs: Repairs) -> None:
@@ -54,7 +57,8 @@ class Surface:
 
     def __getstate__(self) -> dict[str, Any]:
         # libigl's trees do not pickle; they are rebuilt
-        return {"vertices": self.vertices, "faces": self.faces, "repairs": self.repairs, "_proxies": {}}
+        kept = {"vertices": self.vertices, "faces": self.faces, "repairs": self.repairs, "bare": self.bare}
+        return {**kept, "_proxies": {}}
 
     @cached_property
     def _edges(self) -> tuple[Integers, Integers, Integers]:
@@ -92,7 +96,7 @@ class Surface:
         """libigl's tree and the triangles in it, in coordinates around 1."""
         middle, size = self._frame
         vertices, faces = self.vertices, self.faces
-        if self.overlap > 0.0:
+        if not self.bare and self.overlap > 0.0:
             vertices, faces = exposed(vertices, faces, self.winding, size)
         local, tree = np.ascontiguousarray((vertices - middle) / size), igl.AABB()
         tree.init(local, faces)

@@ -38,7 +38,6 @@ from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.world import World
-from pliant.solvers.pressure.correction import SURFACE
 from pliant.solvers.stage import SolveResult, Stage
 
 ROLE, POROSITY, VISCOUS, INERTIAL, DENSITY, COLUMNS = range(6)  # of the table of materials
@@ -47,6 +46,7 @@ TOLERANCE = 2e-3  # mean error of the pore pressure, in rho g d
 LEAST_WEIGHT = 0.1  # the least g [m/s^2] by which that is measured
 MAX_SWEEPS = 100
 LONGEST_STEP, SHORTEST_STEP = 20.0, 0.1
+OPEN = 0.93  # density ratio below which sand is in the open: it is 0.85 in the uppermost layer of a lattice
 GENTLE = 1e-3  # of the weight of water: the least gradient by which Ergun's mobility is found
 MOST_TAKEN = 0.3  # share of a particle of water that may seep away in a step
 SMALL, FAT = 0.5, 1.5  # in volumes of a particle of water: smaller ones join others, larger ones are parted
@@ -115,7 +115,7 @@ def inflow(i: ti.i32, n_pairs: ti.i32, rho: ti.f32, gravity: ti.template(), law:
 
 @ti.kernel
 def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, b: Vectors, distance: Reals, normal: Vectors, spacing: ti.f32, dt: ti.f32, rho: ti.f32,
+            factor: RealTable, density: Reals, wall_density: Reals, dt: ti.f32, rho: ti.f32,
             recent: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals, p: Reals, u: Reals,
             water: Reals, exposed: Ints, c: Pores):  # fmt: skip
     """Who is in the open, mobilities, the shares of free water that may leave, and the diagonal."""
@@ -126,16 +126,14 @@ def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
     for i in range(n):
         exposed[i], c.mobility[i], c.D[i] = 0, 0.0, 0.0
         if law[material[i], ROLE] == SAND:
-            total, steep, M = 0.5 * b[i], vec3(0.0), b[i].norm() * distance[i] * normal[i].outer_product(normal[i])
+            steep = vec3(0.0)
             own = water_potential(i, rho, gravity, law, material, x, u)
             for k in range(count[i]):
                 j = neighbor[i, k]
-                dx = difference(x[i], x[j], wraps, period)
-                total += factor[i, k] * dx
-                M -= factor[i, k] * dx.outer_product(dx)
                 if law[material[j], ROLE] > 0.0:
-                    steep += factor[i, k] * (water_potential(j, rho, gravity, law, material, x, u) - own) * dx
-            exposed[i] = ti.cast(M.trace() / 3.0 - spacing * total.norm() < SURFACE, ti.i32)
+                    drop = water_potential(j, rho, gravity, law, material, x, u) - own
+                    steep += factor[i, k] * drop * difference(x[i], x[j], wraps, period)
+            exposed[i] = ti.cast(density[i] + wall_density[i] < OPEN, ti.i32)
             A, B = law[material[i], VISCOUS], law[material[i], INERTIAL]
             c.mobility[i] = 2.0 / (A + ti.sqrt(A * A + 4.0 * B * ti.max(steep.norm(), least)))
         elif law[material[i], ROLE] == WATER:
@@ -302,7 +300,7 @@ class Seepage(Stage):
         g = float(np.linalg.norm(self.world.gravity))
         recent = min(dt * float(np.sqrt(g / d)), 1.0) if g else 1.0
         state = (self.rho, self.gravity, self.law, p.material, p.V)
-        _survey(p.n, *near.pairs, p.wall_gradient, p.wall_distance, p.wall_normal, d, dt, self.rho,
+        _survey(p.n, *near.pairs, p.density, p.wall_density, dt, self.rho,
                 recent, self.gravity, self.law, p.material, p.V, p.p, p.pore_pressure, p.water, p.exposed,
                 self.pores)  # fmt: skip
         lists = (p.x, near.count, near.neighbor, near.factor)
@@ -397,7 +395,7 @@ class SeepageTransfer(Stage):
         world.add_particles(s.liquid, x + OUTSIDE * world.spacing * self._outwards(rows), v)
 
     def _outwards(self, rows: np.ndarray) -> np.ndarray:
-        """Directions (n, 3) away from what is around: particles nearer than the support, and walls."""
+        """Directions (n, 3) away from the particles around, along walls."""
         p, near = self.world.particles, self.world.neighbors
         x = p.numpy("x").astype(float)
         out = np.zeros((len(rows), 3))
@@ -407,7 +405,8 @@ class SeepageTransfer(Stage):
             r = np.linalg.norm(dx, axis=1)
             close = (r < self.world.h) & (r > 0)
             out[k] = (dx[close] * (1 - r[close] / self.world.h)[:, None] / r[close][:, None]).sum(axis=0)
-        out -= p.read("wall_gradient", rows) * self.world.spacing
+        away = p.read("wall_normal", rows)
+        out -= np.minimum((out * away).sum(axis=1, keepdims=True), 0.0) * away  # not into walls
         size = np.linalg.norm(out, axis=1, keepdims=True)
         up = -self.world.gravity / max(float(np.linalg.norm(self.world.gravity)), TINY)
         return np.where(size > 0, out / np.maximum(size, TINY), up)
