@@ -89,7 +89,7 @@ def test_twin_of_pore_pressures():
         seepage.TOLERANCE = tolerance
     p, near = sim.world.particles, sim.world.neighbors
     x, V, u = (p.numpy(name).astype(float) for name in ("x", "V", "pore_pressure"))
-    body, mobility, exposed = p.numpy("body"), p.numpy("mobility").astype(float), p.numpy("exposed")
+    body, mobility, exposed = p.numpy("body"), p.numpy("mobility").astype(float), p.numpy("in_open")
     count, neighbor, factor = near.count.to_numpy(), near.neighbor.to_numpy(), near.factor.to_numpy()
     n, porosity = p.n, 0.4
     T = np.zeros((n, n))

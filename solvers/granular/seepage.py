@@ -117,14 +117,14 @@ def inflow(i: ti.i32, n_pairs: ti.i32, rho: ti.f32, gravity: ti.template(), law:
 def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
             factor: RealTable, density: Reals, wall_density: Reals, dt: ti.f32, rho: ti.f32,
             recent: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals, p: Reals, u: Reals,
-            water: Reals, exposed: Ints, c: Pores):  # fmt: skip
+            water: Reals, in_open: Ints, c: Pores):  # fmt: skip
     """Who is in the open, mobilities, the shares of free water that may leave, and the diagonal."""
     least = GENTLE * rho * gravity[0].norm()
     for i in range(n):
         if law[material[i], ROLE] == WATER:
             u[i] += recent * (ti.max(p[i], 0.0) - u[i])
     for i in range(n):
-        exposed[i], c.mobility[i], c.D[i] = 0, 0.0, 0.0
+        in_open[i], c.mobility[i], c.D[i] = 0, 0.0, 0.0
         if law[material[i], ROLE] == SAND:
             steep = vec3(0.0)
             own = water_potential(i, rho, gravity, law, material, x, u)
@@ -133,7 +133,7 @@ def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
                 if law[material[j], ROLE] > 0.0:
                     drop = water_potential(j, rho, gravity, law, material, x, u) - own
                     steep += factor[i, k] * drop * difference(x[i], x[j], wraps, period)
-            exposed[i] = ti.cast(density[i] + wall_density[i] < OPEN, ti.i32)
+            in_open[i] = ti.cast(density[i] + wall_density[i] < OPEN, ti.i32)
             A, B = law[material[i], VISCOUS], law[material[i], INERTIAL]
             c.mobility[i] = 2.0 / (A + ti.sqrt(A * A + 4.0 * B * ti.max(steep.norm(), least)))
         elif law[material[i], ROLE] == WATER:
@@ -157,13 +157,13 @@ def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
 @ti.kernel
 def _sweep(n: ti.i32, x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, dt: ti.f32, step: ti.f32,
            rho: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals, v: Vectors, u: Reals, water: Reals,
-           exposed: Ints, c: Pores, partial: RealTable):  # fmt: skip
+           in_open: Ints, c: Pores, partial: RealTable):  # fmt: skip
     """One projected step u <- u + step residual / D, the residuals after it (what is too much, in volumes of the
     pores), and sums. With a step of zero it finds the residuals as they are."""
     for i in range(n):
         if law[material[i], ROLE] == SAND:
             old, new = u[i], 0.0
-            if exposed[i] == 0 and c.D[i] > 0.0:
+            if in_open[i] == 0 and c.D[i] > 0.0:
                 new = old
                 if step > 0.0:
                     new = ti.max(old + step * c.residual[i] / c.D[i], 0.0)
@@ -178,7 +178,7 @@ def _sweep(n: ti.i32, x: Vectors, count: Ints, neighbor: IntTable, factor: RealT
         lo, hi = block(s, n)
         length, curvature, error, members = 0.0, 0.0, 0.0, 0.0
         for i in range(lo, hi):
-            if law[material[i], ROLE] == SAND and exposed[i] == 0 and c.D[i] > 0.0:
+            if law[material[i], ROLE] == SAND and in_open[i] == 0 and c.D[i] > 0.0:
                 length += c.D[i] * c.change[i] ** 2
                 curvature -= c.change[i] * (c.residual[i] - c.before[i])
                 error += ti.select(u[i] > 0.0, ti.abs(c.residual[i]), ti.max(c.residual[i], 0.0)) / c.D[i]
@@ -214,7 +214,7 @@ def _transfer(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, coun
 
 
 @ti.kernel
-def _settle_accounts(n: ti.i32, rho: ti.f32, whole: ti.f32, law: RealTable, material: Ints, exposed: Ints, heir: Ints,
+def _settle_accounts(n: ti.i32, rho: ti.f32, whole: ti.f32, law: RealTable, material: Ints, in_open: Ints, heir: Ints,
                      V: Reals, m: Reals, inverse_density: Reals, v: Vectors, water: Reals, seeped: Reals,
                      seeped_v: Vectors, events: Ints):  # fmt: skip
     """Takes over what has passed into volumes, masses and velocities; counts who is to go, to be parted, to drip."""
@@ -227,7 +227,7 @@ def _settle_accounts(n: ti.i32, rho: ti.f32, whole: ti.f32, law: RealTable, mate
             m[i] = V[i] * law[material[i], DENSITY] + rho * water[i]
             if inverse_density[i] > 0.0:
                 inverse_density[i] = V[i] / m[i]
-            if exposed[i] == 1 and water[i] - law[material[i], POROSITY] * V[i] >= whole:
+            if in_open[i] == 1 and water[i] - law[material[i], POROSITY] * V[i] >= whole:
                 events[DRIPPING] += 1
         elif role == WATER:
             V[i] = ti.max(V[i] + seeped[i], 0.0)
@@ -252,7 +252,7 @@ class Seepage(Stage):
         Field("seeped_v", "vector", "m^4/s", "that water times the velocity of whence it has come", carried=True),
         Field("heir", "int", "", "the id of who gets what is left of nearly used up water, -1 for none", carried=True,
               initial=-1),
-        Field("exposed", "int", "", "1 for sand in the open", carried=True),
+        Field("in_open", "int", "", "1 for sand in the open", carried=True),
         Field("mobility", "real", "m^2/(Pa s)", "seepage per gradient of pressure; of water the share that may leave"),
         Field("pore_D", "real", "1/Pa", "seepage: diagonal of its system"),
         Field("pore_change", "real", "Pa", "seepage: last change of the pore pressure"),
@@ -266,11 +266,13 @@ class Seepage(Stage):
 
     @classmethod
     def fill(cls, world: World, rows: np.ndarray) -> None:
-        """Sand that is said to be wet begins so."""
+        """Sand that is said to be wet begins so, or that lies under water at the start."""
         for number, material in enumerate(world.materials):
             if is_porous(material) and material.saturation:
                 mine = rows[world.particles.read("material", rows) == number]
                 wet(world, mine, material.saturation)
+        if not world.time:
+            wet_what_lies_under_water(world)
 
     def __init__(self, world: World, settings: Any):
         super().__init__(world, settings)
@@ -280,8 +282,6 @@ class Seepage(Stage):
         self.gravity = upload(np.array([world.gravity]), vec3)
         self._partial = np.zeros((BLOCKS, SUMS), np.float32)
         self._pores: tuple = (None, None)
-        if not world.time:
-            wet_what_lies_under_water(world)
 
     def parts(self) -> list[Stage]:
         return [self, SeepageTransfer(self)]
@@ -301,13 +301,13 @@ class Seepage(Stage):
         recent = min(dt * float(np.sqrt(g / d)), 1.0) if g else 1.0
         state = (self.rho, self.gravity, self.law, p.material, p.V)
         _survey(p.n, *near.pairs, p.density, p.wall_density, dt, self.rho,
-                recent, self.gravity, self.law, p.material, p.V, p.p, p.pore_pressure, p.water, p.exposed,
+                recent, self.gravity, self.law, p.material, p.V, p.p, p.pore_pressure, p.water, p.in_open,
                 self.pores)  # fmt: skip
         lists = (p.x, near.count, near.neighbor, near.factor)
         weight = self.rho * max(g, LEAST_WEIGHT) * d
         sweeps, step = -1, 0.0
         while True:
-            _sweep(p.n, *lists, dt, step, *state, p.v, p.pore_pressure, p.water, p.exposed, self.pores,
+            _sweep(p.n, *lists, dt, step, *state, p.v, p.pore_pressure, p.water, p.in_open, self.pores,
                    self._partial)  # fmt: skip
             length, curvature, error, members = self._partial.sum(axis=0, dtype=float)
             sweeps += 1
@@ -332,7 +332,7 @@ class SeepageTransfer(Stage):
 
     def run(self, dt: float) -> None:
         s, p = self.seepage, self.world.particles
-        _settle_accounts(p.n, s.rho, s.whole, s.law, p.material, p.exposed, p.heir, p.V, p.m, p.inverse_density, p.v,
+        _settle_accounts(p.n, s.rho, s.whole, s.law, p.material, p.in_open, p.heir, p.V, p.m, p.inverse_density, p.v,
                          p.water, p.seeped, p.seeped_v, self._events)  # fmt: skip
         if self._events[GOING]:
             self._join()
@@ -387,7 +387,7 @@ class SeepageTransfer(Stage):
         p, s, world = self.world.particles, self.seepage, self.world
         room = np.array([getattr(m, "porosity", 0.0) if is_porous(m) else np.inf for m in world.materials])
         over = p.numpy("water") - room[p.numpy("material")] * p.numpy("V")
-        rows = np.flatnonzero((over >= s.whole) & (p.numpy("exposed") == 1)).astype(np.int32)
+        rows = np.flatnonzero((over >= s.whole) & (p.numpy("in_open") == 1)).astype(np.int32)
         rows = rows[np.argsort(p.read("id", rows))]
         x, v, water = p.read("x", rows), p.read("v", rows), p.read("water", rows)
         p.write("water", rows, water - s.whole)

@@ -49,7 +49,6 @@ FIELDS = (
 )
 SURFACE, INSIDE = 0.4, 0.55  # of the measure above: the correction goes over from none to all between these
 LEAST = 0.1  # the share of the flow in the pressure up to which gradients are not corrected
-FAR_OFF = 0.1  # error of the density ratio that no liquid has inside: where it is larger, only pressure acts
 TINY = 1e-30
 SPREADING = 2.0  # how fast particles part under tension, in the rate at which it draws them together
 MOST_SPREADING = 0.1  # in a step
@@ -64,9 +63,8 @@ def surrounded(measure: ti.f32):
 @ti.kernel
 def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
                      factor: RealTable, b: Vectors, spacing: ti.f32, weight: ti.f32, v: Vectors, mixed: ti.template(),
-                     material: Ints, liquid: Reals, density: Reals, wall: Reals, image_lopsided: Vectors,
-                     image_trace: Reals, L: SymmetricMatrices, bent: Ints, inside: Reals,
-                     lopsided: Vectors):  # fmt: skip
+                     material: Ints, liquid: Reals, image_lopsided: Vectors, image_trace: Reals,
+                     L: SymmetricMatrices, bent: Ints, inside: Reals, lopsided: Vectors):  # fmt: skip
     """L, and who is inside; images count like neighbors. `b` is the gradient of the walls, `weight` is g / d [1/s^2],
     and `mixed` says whether there is anything but liquids."""
     for i in range(n):
@@ -87,8 +85,7 @@ def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vector
             lopsided[i] = total
             measure = (M.trace() + image_trace[i]) / 3.0 - spacing * total.norm()
             share = ti.min(surrounded(measure), among_liquid)
-            close = ti.abs(density[i] + wall[i] - 1.0) < FAR_OFF
-            inside[i] = ti.select(share == 1.0 and close, 1.0, 0.0)
+            inside[i] = ti.select(share == 1.0, 1.0, 0.0)
             of_flow = ti.min(B.norm_sqr() / ti.max(weight, TINY), 1.0)
             share *= ti.max(of_flow - LEAST, 0.0) / (1.0 - LEAST)
             if share > 0.0 and b[i].norm() == 0.0:
@@ -107,10 +104,3 @@ def spread(n: ti.i32, dt: ti.f32, spacing: ti.f32, inside: Reals, inverse_densit
         if inside[i] > 0.0 and p[i] < 0.0:
             rate = ti.sqrt(-p[i] * inverse_density[i]) / spacing
             shift[i] -= ti.min(SPREADING * dt * rate, MOST_SPREADING) * spacing**2 * lopsided[i]
-
-
-@ti.kernel
-def cut(n: ti.i32, longest: ti.f32, shift: Vectors):
-    """Displacements are linear estimates: none is longer than this."""
-    for i in range(n):
-        shift[i] *= ti.min(longest / ti.max(shift[i].norm(), TINY), 1.0)

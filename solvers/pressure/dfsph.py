@@ -7,9 +7,8 @@ displacing particles beside dt v.
 In the original the velocities undo all compression in each step. But a density error is no momentum, and giving it
 back as velocity heats the fluid: a column of ten layers, compressed by 0.1 % and set right within 5 ms, throws its
 surface up at 0.1 m/s, and still water simmers at that speed however the system is solved. So inside liquids velocities
-know nothing of density errors below SLACK; what is beyond is more than displacements can see to. Where matter meets at
-surfaces, they undo a share of a compression, the feedback: not more than what a mean compression of KICK would cause,
-and a step may add no more compression than the feedback removes.
+know nothing of density errors. Where matter meets at surfaces, they undo a share of a compression, the feedback: not
+more than what a mean compression of KICK would cause, and a step may add no more compression than the feedback removes.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,8 +21,6 @@ from pliant.solvers.pressure import correction, free
 from pliant.solvers.pressure.projection import PressureSweeps, Projection, ProjectionOptions
 from pliant.solvers.stage import SolveResult
 
-LONGEST_SHIFT = 0.1  # displacement beside dt v in a step [spacings]
-SLACK = 0.01  # error of the density ratio inside liquids from which on velocities undo it
 KICK = 3e-4  # mean compression that velocities may undo in a step
 
 
@@ -59,7 +56,7 @@ class DFSPHSolver(Projection):
     def remove_divergence(self, dt: float) -> SolveResult:
         """Velocities: what is at rest density comes no closer, what is above it parts."""
         tolerance = min(self.options.max_divergence_error, self.feedback * self.options.max_density_error)
-        return self.solve_velocities(dt, self.feedback, tolerance, slack=SLACK)
+        return self.solve_velocities(dt, self.feedback, tolerance)
 
     def remove_compression(self, dt: float) -> SolveResult:
         """Displacements beside dt v that leave no particle above rest density, and none below it inside liquids."""
@@ -68,8 +65,6 @@ class DFSPHSolver(Projection):
         p.q.fill(0.0)
         self.predict(dt, 1.0, 1.0, velocities=False)
         result = self.iterate(PressureSweeps(self, p.shift, 1.0), self.options.max_density_error, 0)
-        if result.iterations:
-            correction.cut(p.n, LONGEST_SHIFT * self.world.spacing, p.shift)
         if self.tense:
             correction.spread(p.n, dt, self.world.spacing, p.inside, p.inverse_density, p.p, p.lopsided, p.shift)
         if result.iterations or self.tense:

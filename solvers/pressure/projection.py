@@ -107,9 +107,8 @@ class Projection(PressureSolver):
         apparent = p.effective_inverse_density if "effective_inverse_density" in p.schema else p.inverse_density
         self.images.update()
         correction.find_corrections(p.n, *self.world.neighbors.pairs, p.wall_gradient, self.world.spacing,
-                                    self.weight, p.v, self._mixed, p.material, self._liquid, p.density,
-                                    p.wall_density, p.image_lopsided, p.image_trace, p.L, p.bent, p.inside,
-                                    p.lopsided)  # fmt: skip
+                                    self.weight, p.v, self._mixed, p.material, self._liquid, p.image_lopsided,
+                                    p.image_trace, p.L, p.bent, p.inside, p.lopsided)  # fmt: skip
         system.prepare(p.n, *self.operator(), p.V, apparent, 1.0, p.D)
         if self.friction:
             self.friction.prepare(apparent, self.images)
