@@ -327,3 +327,21 @@ def test_outcomes_are_plain_numbers():
     outcome = density_solve(blob(side=4))
     kinds = {name: type(value) for name, value in dataclasses.asdict(outcome).items()}
     assert kinds == {"iterations": int, "mean": float, "largest": float, "converged": bool}
+
+
+def test_deep_water_stays_where_it_is():
+    """Forty layers: steps that are too long for the pressure at the bottom would make it boil at some m/s."""
+    d, deep = 0.02, 40
+    scene = pl.Scene(particle_radius=d / 2, periodic=(8 * d, None, 6 * d))
+    scene.add(pl.Plane(), pl.Boundary(), name="floor")
+    size = (8 * d, deep * d, 6 * d)
+    scene.add(pl.Box(size=size, center=tuple(s / 2 for s in size)), pl.Fluid(), name="water")
+    sim = scene.build(quiet=True)
+    x, rng = sim["water"].x, np.random.default_rng(0)
+    sim["water"].x = x + rng.uniform(-0.05, 0.05, x.shape) * d
+    fastest = 0.0
+    for _ in range(5):
+        sim.run(0.1)
+        fastest = max(fastest, float(np.linalg.norm(sim["water"].v, axis=1).max()))
+    assert sim.dt < 0.4 * d / np.sqrt(9.81 * deep * d) * 1.1
+    assert fastest < 1.0 and sim["water"].density.max() < 1100
