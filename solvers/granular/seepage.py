@@ -350,8 +350,8 @@ class SeepageTransfer(Stage):
         rows = self._free_water()
         heir = p.read("heir", rows)
         going, heir = rows[heir >= 0], heir[heir >= 0]
-        place = {one: row for row, one in enumerate(p.numpy("id").tolist())}
-        to = np.array([place[one] for one in heir.tolist()], np.int32)
+        order = p.rows_by_id()
+        to = order[np.searchsorted(p.numpy("id")[order], heir)]
         V, share = p.read("V", going).astype(float), np.zeros(p.n)
         momentum = np.zeros((p.n, 3))
         np.add.at(share, to, V)
