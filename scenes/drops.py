@@ -5,7 +5,7 @@ import numpy as np
 import pliant as pl
 
 SECONDS = 0.25
-SIDE, PLATE = 0.005, 0.017  # of the cubes and of the plates [m]
+SIDE, PLATE = 0.005, 0.026  # of the cubes and of the plates [m]
 ANGLES = {"glass": 45.0, "plastic": 85.0, "wax": 125.0}  # of contact [degrees]
 
 
@@ -21,7 +21,7 @@ def build(radius: float = 0.0003, tension: float = 0.072, gravity: float = 9.81)
         scene.add(plate, pl.Boundary(contact_angle=angle), name=name)
         cube = pl.Box(size=(SIDE, SIDE, SIDE), center=(x, SIDE / 2, 0))
         scene.add(cube, pl.Fluid(viscosity=3e-6, surface_tension=tension), name=f"on_{name}")
-    scene.camera = pl.Camera(position=(0.0, 0.014, 0.05), target=(0, 0.0005, 0), fov=38)
+    scene.camera = pl.Camera(position=(0.0, 0.02, 0.072), target=(0, 0.0005, 0), fov=38)
     return scene
 
 

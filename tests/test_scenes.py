@@ -27,7 +27,7 @@ LOW = {  # options of build(), and seconds after which check() holds
     "quicksand": ({"radius": 0.02}, 0.8),
     "rain_of_ducks": ({"radius": 0.03, "ducks": 2, "every": 0.2}, 1.2),
     "randomized_walrus": ({"radius": 0.07, "dt": 5e-3}, 2.4),
-    "sand_column": ({"radius": 0.01}, 1.0),
+    "sand_column": ({"radius": 0.009}, 1.0),
     "sand_pour": ({"radius": 0.007}, 1.8),  # earlier the pile is some layers high, and its slope scatters
     "sand_piles": ({"radius": 0.014, "seconds": 1.2}, 2.1),
     "sandstorm": ({"radius": 0.018}, 0.8),

@@ -31,6 +31,7 @@ Only liquids see images (`mirrored`), those of all particles; all else has the w
 wall: to i, -V_i (p_i + p_j) V_j W'(R) / R 2 phi_j grad phi_i.
 """
 
+import weakref
 from typing import TypeAlias
 
 import numpy as np
@@ -294,7 +295,9 @@ class Images:
 
     def __init__(self, walls: Walls, neighbors: Neighbors, mirrored: ti.Ndarray, wanted: bool):
         """`mirrored` is 1 for materials that see images, and `wanted` whether any does."""
-        self.walls, self.neighbors, self.mirrored = walls, neighbors, mirrored
+        # Walls hold their images; if these held the walls, both would stay until the garbage collector comes.
+        self.walls: Walls = weakref.proxy(walls)
+        self.neighbors, self.mirrored = neighbors, mirrored
         self.wanted = wanted and bool(walls.walls)
         self.capacity, self.room, self._used = -1, START_ROOM, np.zeros(1, np.int32)
         counts = [arguments[1] for arguments in walls.arguments]

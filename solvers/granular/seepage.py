@@ -215,8 +215,8 @@ def _transfer(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, coun
 
 @ti.kernel
 def _settle_accounts(n: ti.i32, rho: ti.f32, whole: ti.f32, law: RealTable, material: Ints, in_open: Ints, heir: Ints,
-                     V: Reals, m: Reals, inverse_density: Reals, v: Vectors, water: Reals, seeped: Reals,
-                     seeped_v: Vectors, events: Ints):  # fmt: skip
+                     V: Reals, m: Reals, inverse_density: Reals, effective: Reals, v: Vectors, water: Reals,
+                     seeped: Reals, seeped_v: Vectors, events: Ints):  # fmt: skip
     """Takes over what has passed into volumes, masses and velocities; counts who is to go, to be parted, to drip."""
     for k in range(3):
         events[k] = 0
@@ -227,6 +227,7 @@ def _settle_accounts(n: ti.i32, rho: ti.f32, whole: ti.f32, law: RealTable, mate
             m[i] = V[i] * law[material[i], DENSITY] + rho * water[i]
             if inverse_density[i] > 0.0:
                 inverse_density[i] = V[i] / m[i]
+                effective[i] = inverse_density[i]
             if in_open[i] == 1 and water[i] - law[material[i], POROSITY] * V[i] >= whole:
                 events[DRIPPING] += 1
         elif role == WATER:
@@ -315,7 +316,7 @@ class Seepage(Stage):
             if error <= TOLERANCE or sweeps == MAX_SWEEPS:
                 break
             step = min(max(length / curvature, SHORTEST_STEP), LONGEST_STEP) if curvature > 0.0 else 1.0
-        self.results[self.name] = SolveResult(sweeps, error, error, error <= TOLERANCE)
+        self.results[self.name] = SolveResult(sweeps, float(error), float(error), bool(error <= TOLERANCE))
         _transfer(p.n, *near.pairs, dt, *state, p.v, p.pore_pressure, p.water, self.whole, p.id, p.seeped,
                   p.seeped_v, p.heir, self.pores)  # fmt: skip
 
@@ -332,8 +333,9 @@ class SeepageTransfer(Stage):
 
     def run(self, dt: float) -> None:
         s, p = self.seepage, self.world.particles
-        _settle_accounts(p.n, s.rho, s.whole, s.law, p.material, p.in_open, p.heir, p.V, p.m, p.inverse_density, p.v,
-                         p.water, p.seeped, p.seeped_v, self._events)  # fmt: skip
+        effective = p.effective_inverse_density if "effective_inverse_density" in p.schema else p.inverse_density
+        _settle_accounts(p.n, s.rho, s.whole, s.law, p.material, p.in_open, p.heir, p.V, p.m, p.inverse_density,
+                         effective, p.v, p.water, p.seeped, p.seeped_v, self._events)  # fmt: skip
         if self._events[GOING]:
             self._join()
         if self._events[GROWN]:
@@ -351,7 +353,10 @@ class SeepageTransfer(Stage):
         heir = p.read("heir", rows)
         going, heir = rows[heir >= 0], heir[heir >= 0]
         order = p.rows_by_id()
-        to = order[np.searchsorted(p.numpy("id")[order], heir)]
+        ids = p.numpy("id")[order]
+        place = np.minimum(np.searchsorted(ids, heir), len(ids) - 1)
+        there = ids[place] == heir  # the others have been taken out since, and what would join them waits for a step
+        going, to = going[there], order[place[there]]
         V, share = p.read("V", going).astype(float), np.zeros(p.n)
         momentum = np.zeros((p.n, 3))
         np.add.at(share, to, V)
