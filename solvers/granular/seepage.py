@@ -24,7 +24,7 @@ of sand knows how much water it holds, w of at most n V (n is the porosity), and
 - *in the open* u = 0. What comes out there gathers until it is enough for a particle of water.
 
 Volume is kept, in water and pores together, and so is momentum: what passes takes its velocity along. Capillarity is
-left out. Of several liquids the first one seeps.
+left out. Of several liquids the first one seeps, and what has the same density and viscosity.
 """
 
 from collections.abc import Sequence
@@ -37,10 +37,10 @@ from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, uploa
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
-from pliant.core.world import World
+from pliant.core.world import BodyGroup, World
 from pliant.solvers.stage import SolveResult, Stage
 
-ROLE, POROSITY, VISCOUS, INERTIAL, DENSITY, COLUMNS = range(6)  # of the table of materials
+ROLE, POROSITY, VISCOUS, INERTIAL, DENSITY, WHOLE = range(6)  # columns of the table of materials
 SAND, WATER = 1.0, 2.0  # roles
 TOLERANCE = 2e-3  # mean error of the pore pressure, in rho g d
 LEAST_WEIGHT = 0.1  # the least g [m/s^2] by which that is measured
@@ -61,8 +61,7 @@ Pores: TypeAlias = ti.types.argpack(mobility=Reals, D=Reals, change=Reals, resid
 
 
 @ti.func
-def water_potential(i: ti.i32, rho: ti.f32, gravity: ti.template(), law: ti.template(), material: ti.template(),
-                    x: ti.template(), u: ti.template()):  # fmt: skip
+def water_potential(i: ti.i32, rho: ti.f32, gravity: ti.template(), x: ti.template(), u: ti.template()):
     """U = u - rho g.x, of pores or of free water."""
     return u[i] - rho * gravity[0].dot(x[i])
 
@@ -95,14 +94,14 @@ def inflow(i: ti.i32, n_pairs: ti.i32, rho: ti.f32, gravity: ti.template(), law:
            material: ti.template(), x: ti.template(), neighbor: ti.template(), factor: ti.template(), V: ti.template(),
            u: ti.template(), water: ti.template(), v: ti.template(), mobility: ti.template()):  # fmt: skip
     """Volume per time that comes in, less what goes out; and the same times the velocity of whence it comes."""
-    own = water_potential(i, rho, gravity, law, material, x, u)
+    own = water_potential(i, rho, gravity, x, u)
     share = passing(i, law, material, V, water)
     net, carried = 0.0, vec3(0.0)
     for k in range(n_pairs):
         j = neighbor[i, k]
         T = conductance(i, j, factor[i, k], law, material, V, mobility)
         if T > 0.0:
-            drop = water_potential(j, rho, gravity, law, material, x, u) - own
+            drop = water_potential(j, rho, gravity, x, u) - own
             if drop > 0.0:
                 Q = T * passing(j, law, material, V, water) * drop
                 net += Q
@@ -115,9 +114,9 @@ def inflow(i: ti.i32, n_pairs: ti.i32, rho: ti.f32, gravity: ti.template(), law:
 
 @ti.kernel
 def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, density: Reals, wall_density: Reals, dt: ti.f32, rho: ti.f32,
-            recent: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals, p: Reals, u: Reals,
-            water: Reals, in_open: Ints, c: Pores):  # fmt: skip
+            factor: RealTable, density: Reals, wall_density: Reals, dt: ti.f32, recent: ti.f32, rho: ti.f32,
+            gravity: Vectors, law: RealTable, material: Ints, V: Reals, p: Reals, u: Reals, in_open: Ints,
+            c: Pores):  # fmt: skip
     """Who is in the open, mobilities, the shares of free water that may leave, and the diagonal."""
     least = GENTLE * rho * gravity[0].norm()
     for i in range(n):
@@ -127,11 +126,11 @@ def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
         in_open[i], c.mobility[i], c.D[i] = 0, 0.0, 0.0
         if law[material[i], ROLE] == SAND:
             steep = vec3(0.0)
-            own = water_potential(i, rho, gravity, law, material, x, u)
+            own = water_potential(i, rho, gravity, x, u)
             for k in range(count[i]):
                 j = neighbor[i, k]
                 if law[material[j], ROLE] > 0.0:
-                    drop = water_potential(j, rho, gravity, law, material, x, u) - own
+                    drop = water_potential(j, rho, gravity, x, u) - own
                     steep += factor[i, k] * drop * difference(x[i], x[j], wraps, period)
             in_open[i] = ti.cast(density[i] + wall_density[i] < OPEN, ti.i32)
             A, B = law[material[i], VISCOUS], law[material[i], INERTIAL]
@@ -140,12 +139,12 @@ def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
             c.mobility[i] = 1.0
     for i in range(n):
         if law[material[i], ROLE] == WATER:
-            own, most = water_potential(i, rho, gravity, law, material, x, u), 0.0
+            own, most = water_potential(i, rho, gravity, x, u), 0.0
             for k in range(count[i]):
                 j = neighbor[i, k]
                 if law[material[j], ROLE] == SAND:
                     T = -4.0 * V[i] * factor[i, k] * c.mobility[j]
-                    most += dt * T * ti.max(own - water_potential(j, rho, gravity, law, material, x, u), 0.0)
+                    most += dt * T * ti.max(own - water_potential(j, rho, gravity, x, u), 0.0)
             c.mobility[i] = ti.min(MOST_TAKEN * V[i] / ti.max(most, TINY), 1.0)
     for i in range(n):
         if law[material[i], ROLE] == SAND:
@@ -190,7 +189,7 @@ def _sweep(n: ti.i32, x: Vectors, count: Ints, neighbor: IntTable, factor: RealT
 @ti.kernel
 def _transfer(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
               factor: RealTable, dt: ti.f32, rho: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals,
-              v: Vectors, u: Reals, water: Reals, whole: ti.f32, ids: Ints, seeped: Reals, seeped_v: Vectors,
+              v: Vectors, u: Reals, water: Reals, ids: Ints, seeped: Reals, seeped_v: Vectors,
               heir: Ints, c: Pores):  # fmt: skip
     """What passes in this step, with its velocity, and to whom water that is nearly gone leaves the rest: to
     the nearest water that is not, or to the nearest sand."""
@@ -202,14 +201,15 @@ def _transfer(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, coun
             seeped[i], seeped_v[i] = dt * net, dt * carried
     for i in range(n):
         heir[i] = -1
-        if law[material[i], ROLE] == WATER and V[i] + seeped[i] < SMALL * whole:
+        if law[material[i], ROLE] == WATER and V[i] + seeped[i] < SMALL * law[material[i], WHOLE]:
             nearest = 1e30
             for k in range(count[i]):
                 j = neighbor[i, k]
                 role, r = law[material[j], ROLE], difference(x[i], x[j], wraps, period).norm()
                 if role == SAND:
                     r += 1e10  # water goes first
-                if role > 0.0 and j != i and r < nearest and (role == SAND or V[j] + seeped[j] >= SMALL * whole):
+                lasting = role == SAND or V[j] + seeped[j] >= SMALL * law[material[j], WHOLE]
+                if role > 0.0 and j != i and r < nearest and lasting:
                     nearest, heir[i] = r, ids[j]
 
 
@@ -235,7 +235,7 @@ def _settle_accounts(n: ti.i32, rho: ti.f32, whole: ti.f32, law: RealTable, mate
             m[i] = rho * V[i]
             if heir[i] >= 0:
                 events[GOING] += 1
-            elif V[i] > FAT * whole:
+            elif V[i] > FAT * law[material[i], WHOLE]:
                 events[GROWN] += 1
         if role > 0.0 and inverse_density[i] > 0.0:
             v[i] = (before * v[i] + rho * seeped_v[i]) / ti.max(m[i], TINY)
@@ -277,9 +277,9 @@ class Seepage(Stage):
 
     def __init__(self, world: World, settings: Any):
         super().__init__(world, settings)
-        self.liquid = next(k for k, body in enumerate(world.bodies) if world.materials[body.material].liquid)
-        self.rho, self.whole = liquid_of(world).density, world.bodies[self.liquid].volume_each
-        self.law = upload(np.array([law_of(world, m) for m in world.materials]), ti.f32)
+        self.waters = [k for k, body in enumerate(world.bodies) if seeps(world, world.materials[body.material])]
+        self.rho, self.whole = liquid_of(world).density, world.bodies[self.waters[0]].volume_each
+        self.law = upload(np.array([law_of(world, body) for body in world.bodies]), ti.f32)
         self.gravity = upload(np.array([world.gravity]), vec3)
         self._partial = np.zeros((BLOCKS, SUMS), np.float32)
         self._pores: tuple = (None, None)
@@ -301,8 +301,7 @@ class Seepage(Stage):
         g = float(np.linalg.norm(self.world.gravity))
         recent = min(dt * float(np.sqrt(g / d)), 1.0) if g else 1.0
         state = (self.rho, self.gravity, self.law, p.material, p.V)
-        _survey(p.n, *near.pairs, p.density, p.wall_density, dt, self.rho,
-                recent, self.gravity, self.law, p.material, p.V, p.p, p.pore_pressure, p.water, p.in_open,
+        _survey(p.n, *near.pairs, p.density, p.wall_density, dt, recent, *state, p.p, p.pore_pressure, p.in_open,
                 self.pores)  # fmt: skip
         lists = (p.x, near.count, near.neighbor, near.factor)
         weight = self.rho * max(g, LEAST_WEIGHT) * d
@@ -317,7 +316,7 @@ class Seepage(Stage):
                 break
             step = min(max(length / curvature, SHORTEST_STEP), LONGEST_STEP) if curvature > 0.0 else 1.0
         self.results[self.name] = SolveResult(sweeps, float(error), float(error), bool(error <= TOLERANCE))
-        _transfer(p.n, *near.pairs, dt, *state, p.v, p.pore_pressure, p.water, self.whole, p.id, p.seeped,
+        _transfer(p.n, *near.pairs, dt, *state, p.v, p.pore_pressure, p.water, p.id, p.seeped,
                   p.seeped_v, p.heir, self.pores)  # fmt: skip
 
 
@@ -343,13 +342,10 @@ class SeepageTransfer(Stage):
         if self._events[DRIPPING]:
             self._drip()
 
-    def _free_water(self) -> np.ndarray:
-        return self.world.particles.rows_of(self.seepage.liquid)
-
     def _join(self) -> None:
         """What is left of nearly used up water becomes part of its heir, with its momentum."""
         p, rho = self.world.particles, self.seepage.rho
-        rows = self._free_water()
+        rows = np.concatenate([p.rows_of(number) for number in self.seepage.waters])
         heir = p.read("heir", rows)
         going, heir = rows[heir >= 0], heir[heir >= 0]
         order = p.rows_by_id()
@@ -363,7 +359,7 @@ class SeepageTransfer(Stage):
         np.add.at(momentum, to, rho * V[:, None] * p.read("v", going))
         takers = np.unique(to)
         mass = p.read("m", takers).astype(float)
-        field = np.where(p.read("body", takers) == self.seepage.liquid, "V", "water")
+        field = np.where(np.isin(p.read("body", takers), self.seepage.waters), "V", "water")
         for name in ("V", "water"):
             own = takers[field == name]
             p.write(name, own, p.read(name, own) + share[own])
@@ -375,16 +371,17 @@ class SeepageTransfer(Stage):
     def _part(self) -> None:
         """What has grown becomes two, side by side."""
         p, s = self.world.particles, self.seepage
-        rows = self._free_water()
-        rows = rows[p.read("V", rows) > FAT * s.whole]
-        half, aside = p.read("V", rows) / 2, APART * self.world.spacing * directions(p.read("id", rows))
-        x, v = p.read("x", rows), p.read("v", rows)
-        p.write("x", rows, x + aside)
-        made = self.world.add_particles(s.liquid, x - aside, v)
-        for both in (rows, made):
-            p.write("V", both, half)
-            p.write("m", both, s.rho * half)
-        p.write("p", made, p.read("p", rows))
+        for number in s.waters:
+            rows = p.rows_of(number)
+            rows = rows[p.read("V", rows) > FAT * self.world.bodies[number].volume_each]
+            half, aside = p.read("V", rows) / 2, APART * self.world.spacing * directions(p.read("id", rows))
+            x, v = p.read("x", rows), p.read("v", rows)
+            p.write("x", rows, x + aside)
+            made = self.world.add_particles(number, x - aside, v)
+            for both in (rows, made):
+                p.write("V", both, half)
+                p.write("m", both, s.rho * half)
+            p.write("p", made, p.read("p", rows))
 
     def _drip(self) -> None:
         """Sand in the open that holds a particle of water more than its pores lets it go, towards where there is
@@ -397,7 +394,7 @@ class SeepageTransfer(Stage):
         x, v, water = p.read("x", rows), p.read("v", rows), p.read("water", rows)
         p.write("water", rows, water - s.whole)
         p.write("m", rows, p.read("m", rows) - s.rho * s.whole)
-        world.add_particles(s.liquid, x + OUTSIDE * world.spacing * self._outwards(rows), v)
+        world.add_particles(s.waters[0], x + OUTSIDE * world.spacing * self._outwards(rows), v)
 
     def _outwards(self, rows: np.ndarray) -> np.ndarray:
         """Directions (n, 3) away from the particles around, along walls."""
@@ -427,14 +424,20 @@ def liquid_of(world: World) -> Any:
     return next(m for body in world.bodies if (m := world.materials[body.material]).liquid)
 
 
-def law_of(world: World, material: Any) -> list[float]:
-    """The row of a material in the table that kernels read."""
-    liquid = liquid_of(world)
+def seeps(world: World, material: Any) -> bool:
+    """Whether a material is that liquid, be it in another body."""
+    first = liquid_of(world)
+    return material.liquid and (material.density, material.viscosity) == (first.density, first.viscosity)
+
+
+def law_of(world: World, body: BodyGroup) -> list[float]:
+    """The row of the material of a body in the table that kernels read."""
+    liquid, material = liquid_of(world), world.materials[body.material]
     if not is_porous(material):
-        return [WATER if material is liquid else 0.0, 1.0, 0.0, 0.0, material.density]
+        return [WATER * seeps(world, material), 1.0, 0.0, 0.0, material.density, body.volume_each]
     n, D, rho = material.porosity, material.grain_diameter, liquid.density
     viscous = 150 * rho * liquid.viscosity * (1 - n) ** 2 / (n**3 * D**2)
-    return [SAND, n, viscous, 1.75 * rho * (1 - n) / (n**3 * D), material.density]
+    return [SAND, n, viscous, 1.75 * rho * (1 - n) / (n**3 * D), material.density, body.volume_each]
 
 
 def wet(world: World, rows: np.ndarray, saturation: float) -> None:
@@ -454,7 +457,7 @@ def wet_what_lies_under_water(world: World) -> None:
     p, g = world.particles, float(np.linalg.norm(world.gravity))
     material = p.numpy("material")
     unknown = [is_porous(m) and m.saturation is None for m in world.materials]
-    liquid = [m is liquid_of(world) for m in world.materials]
+    liquid = [seeps(world, m) for m in world.materials]
     sand, water = np.flatnonzero(np.array(unknown)[material]), np.flatnonzero(np.array(liquid)[material])
     if not g or not len(sand) or not len(water):
         return
