@@ -6,11 +6,12 @@ import pliant as pl
 
 SECONDS = 0.25
 SIDE, PLATE = 0.005, 0.026  # of the cubes and of the plates [m]
-ANGLES = {"glass": 45.0, "plastic": 85.0, "wax": 125.0}  # of contact [degrees]
+ANGLES = {"glass": 60.0, "plastic": 85.0, "wax": 125.0}  # of contact [degrees]
 
 
 def build(radius: float = 0.0003, tension: float = 0.072, gravity: float = 9.81) -> pl.Scene:
-    """The smaller the drops, the less gravity flattens them: 2 mm is where it begins to matter.
+    """The smaller the drops, the less gravity flattens them: 2 mm is where it begins to matter. The water is ten times as
+    viscous as it should be, or the drop on glass would spread to a film first.
 
     radius: particle radius [m]; tension: of the surface [N/m] (water 0.072, soap 0.025); gravity [m/s^2].
     """
@@ -20,7 +21,7 @@ def build(radius: float = 0.0003, tension: float = 0.072, gravity: float = 9.81)
         plate = pl.Box(size=(PLATE, 0.002, PLATE), center=(x, -0.001, 0))
         scene.add(plate, pl.Boundary(contact_angle=angle), name=name)
         cube = pl.Box(size=(SIDE, SIDE, SIDE), center=(x, SIDE / 2, 0))
-        scene.add(cube, pl.Fluid(viscosity=3e-6, surface_tension=tension), name=f"on_{name}")
+        scene.add(cube, pl.Fluid(viscosity=1e-5, surface_tension=tension), name=f"on_{name}")
     scene.camera = pl.Camera(position=(0.0, 0.02, 0.072), target=(0, 0.0005, 0), fov=38)
     return scene
 

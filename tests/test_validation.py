@@ -42,7 +42,6 @@ LOOSER = {
 # Targets that the engine misses at any resolution, or at this one by far. When one is met, the test says so: then
 # take it off this list.
 OPEN = {
-    ("contact_angle", "angle on a floor of 120 degrees (error in 180)"): "107 degrees: above 90 liquids wet too much",
     ("wall_pressure", "arrival T"): "13 % late with 16 particles in H, 5 % with 32: a film one thick does not press",
     ("wall_pressure", "mean over rho g H, T = 3.1 to 4"): "0.46 with 16 particles in H",
     ("standing_wave", "walls, 32 a wavelength: amplitude left by a period"): "0.80 is left, without walls 0.79",
