@@ -10,8 +10,8 @@ ANGLES = {"glass": 60.0, "plastic": 85.0, "wax": 125.0}  # of contact [degrees]
 
 
 def build(radius: float = 0.0003, tension: float = 0.072, gravity: float = 9.81) -> pl.Scene:
-    """The smaller the drops, the less gravity flattens them: 2 mm is where it begins to matter. The water is ten times as
-    viscous as it should be, or the drop on glass would spread to a film first.
+    """The smaller the drops, the less gravity flattens them: 2 mm is where it begins to matter. The water is ten
+    times as viscous as it should be, or the drop on glass would spread to a film first.
 
     radius: particle radius [m]; tension: of the surface [N/m] (water 0.072, soap 0.025); gravity [m/s^2].
     """
