@@ -21,7 +21,7 @@ def dam(width: float) -> pl.Shape:
 
 
 def build(radius: float = 0.01, friction_angle: float = 35.0, cohesion: float = 0.0, grains: int = 0) -> pl.Scene:
-    """Water does not enter the sand: its grains are wet by it only in name.
+    """Its grains are so fine that hardly any water seeps in while it is pushed along.
 
     radius: particle radius [m]; friction_angle: of the sand [degree]; cohesion: of damp sand, some 1000 [Pa];
     grains: drawn for each particle of sand, 0 for none.

@@ -145,6 +145,8 @@ class Projection(PressureSolver):
         """Particles under the pressure p are held in their places as by springs: a displacement s of one changes its
         force by some p s / d^2, and what is disturbed swings at sqrt(p / rho) / d. Steps that do not resolve that heat
         the liquid. p / rho is its mean over where there is pressure, weighted by itself: single peaks count little."""
+        if not self.has_liquid:
+            return float("inf")
         p = self.world.particles
         system.pressure_head(p.n, p.material, self._liquid, p.inverse_density, p.p, self._heads)
         first, second = self._heads.sum(axis=0, dtype=float)
