@@ -7,7 +7,7 @@ import pytest
 import taichi as ti
 
 from pliant.core.backend import Ints, Reals, task, turns
-from pliant.core.neighbors import LANES, START_WIDTH, Neighbors
+from pliant.core.neighbors import BLOCK, GROUP, RUN, START_DEPTH, START_ROOM, Neighbors
 from pliant.core.particles import Particles
 from pliant.core.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT, smoothing
 
@@ -49,15 +49,15 @@ def lists(x: np.ndarray, period: tuple = OPEN, name: str = "cubic_spline", V: np
 
 
 def tables(neighbors: Neighbors) -> tuple[np.ndarray, np.ndarray]:
-    """How often j stands in the list of i, and its gradient factor; rows and columns by id. Padding is left out."""
+    """How often j stands in the list of i, and its gradient factor; rows and columns by id."""
     n, ids = neighbors.particles.n, neighbors.particles.numpy("id")
-    count, neighbor, factor = (getattr(neighbors, k).to_numpy() for k in ("count", "neighbor", "factor"))
+    span, neighbor, factor = (getattr(neighbors, k).to_numpy() for k in ("span", "neighbor", "factor"))
     times, factors = np.zeros((n, n), int), np.zeros((n, n))
     for i in range(n):
-        for j, g in zip(neighbor[i, : count[i]], factor[i, : count[i]], strict=True):
-            if i != j:
-                times[ids[i], ids[j]] += 1
-                factors[ids[i], ids[j]] += g
+        row = slice(*span[i])
+        for j, g in zip(neighbor[row], factor[row], strict=True):
+            times[ids[i], ids[j]] += 1
+            factors[ids[i], ids[j]] += g
     return times, factors
 
 
@@ -144,7 +144,8 @@ def test_lists_of_a_random_cloud(name):
     check_against_twin(np.random.default_rng(0).uniform((-0.3, 1.0, 5.0), (0.5, 1.6, 5.5), (400, 3)), name=name)
 
 
-@pytest.mark.parametrize("period", [(0.7, None, None), (None, 0.65, None), (None, None, 0.8), (0.6, 0.75, 0.9)])
+@pytest.mark.parametrize("period", [(0.7, None, None), (None, 0.65, None), (None, None, 0.8), (0.6, 0.75, 0.9),
+                                    (3 * H, 3 * H, 3 * H)])  # fmt: skip
 def test_lists_across_periodic_ends(period):
     x = np.random.default_rng(2).uniform(0, [p or 0.5 for p in period], (400, 3))
     check_against_twin(x, period)
@@ -182,14 +183,19 @@ def test_lists_grow_for_a_dense_clump():
     check_against_twin(np.concatenate([clump, rng.uniform(0.3, 0.9, (100, 3))]))
 
 
-@pytest.mark.parametrize("width", [START_WIDTH, START_WIDTH + LANES])
-def test_a_list_that_is_exactly_full_loses_nobody(width):
-    """As many neighbors as a row is wide, and further candidates that are none."""
+@pytest.mark.parametrize("members", [START_DEPTH - RUN, START_DEPTH - RUN + 1, START_DEPTH, START_ROOM, START_ROOM + 1])
+def test_a_list_that_is_exactly_full_loses_nobody(members):
+    """As many neighbors as there is room for, and further candidates that are none."""
     rng = np.random.default_rng(6)
-    clump = rng.uniform(-0.1 * H, 0.1 * H, (width + 1, 3))
+    clump = rng.uniform(-0.1 * H, 0.1 * H, (members + 1, 3))
     around = rng.uniform(-2 * H, 2 * H, (200, 3))
     around = around[np.linalg.norm(around, axis=1) > 1.3 * H]
     check_against_twin(np.concatenate([clump, around]))
+
+
+@pytest.mark.parametrize("count", [GROUP - 1, GROUP + 1, BLOCK - 1, BLOCK, BLOCK + 1])
+def test_groups_and_blocks_that_are_not_full(count):
+    check_against_twin(np.random.default_rng(count).uniform(0, 3 * D, (count, 3)))
 
 
 def test_order_depends_on_positions_alone():
@@ -198,17 +204,9 @@ def test_order_depends_on_positions_alone():
     given, shuffled = lists(x), lists(x[rng.permutation(len(x))])
     for field in ("x", "density"):
         assert np.array_equal(given.particles.numpy(field), shuffled.particles.numpy(field))
-    assert np.array_equal(given.neighbor.to_numpy()[:, 0], shuffled.neighbor.to_numpy()[:, 0])
-
-
-def test_rows_are_padded_with_the_particle_itself_at_no_weight():
-    neighbors = lists(np.random.default_rng(8).uniform(0, 0.6, (200, 3)))
-    count, neighbor, factor = (getattr(neighbors, k).to_numpy() for k in ("count", "neighbor", "factor"))
-    assert (count % LANES == 0).all() and count.max() <= neighbors.width
-    used = np.arange(neighbors.width) < count[:, None]
-    itself = used & (neighbor == np.arange(len(count))[:, None])
-    assert itself.any()
-    assert np.abs(factor[itself]).max() < 1e-6 * np.abs(factor[used]).max()
+    entries = int(given.span.to_numpy().max())
+    assert np.array_equal(given.span.to_numpy(), shuffled.span.to_numpy())
+    assert np.array_equal(given.neighbor.to_numpy()[:entries], shuffled.neighbor.to_numpy()[:entries])
 
 
 @every_smoothing
@@ -223,7 +221,7 @@ def test_coincident_particles(name):
 
 def test_one_particle_alone():
     neighbors = lists(np.array([[0.3, -2.0, 1.0]]))
-    assert neighbors.count.to_numpy()[0] == 0
+    assert np.array_equal(neighbors.span.to_numpy(), [[0, 0]])
     assert neighbors.particles.numpy("density")[0] == pytest.approx(
         D**3 * SMOOTHINGS["cubic_spline"].W(0.0, H), rel=1e-6
     )

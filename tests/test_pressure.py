@@ -46,9 +46,9 @@ def push(sim, q, velocities=True):
     p, solver = sim.world.particles, sim.pressure
     p.q.fill(0.0)
     p.set("residual", q * p.numpy("D"))
-    system.iterate(p.n, *solver.operator(velocities), p.inside, p.V, D**3, p.inverse_density, p.D, 0.0, 1.0, 1.0,
-                   p.q, p.change, p.a, p.shift, p.response, p.residual, solver.partial, solver.sums)  # fmt: skip
-    return p.numpy("a").astype(float), p.numpy("response").astype(float)
+    system.iterate(p.n, *solver.operator(velocities), p.V, D**3, p.inverse_density, 0.0, 1.0, 1.0, p.shift,
+                   solver.partial, solver.sums)  # fmt: skip
+    return p.numpy("u")[:, :3].astype(float), p.numpy("response").astype(float)
 
 
 def operator(sim):

@@ -90,16 +90,16 @@ def test_twin_of_pore_pressures():
     p, near = sim.world.particles, sim.world.neighbors
     x, V, u = (p.numpy(name).astype(float) for name in ("x", "V", "pore_pressure"))
     body, mobility, exposed = p.numpy("body"), p.numpy("mobility").astype(float), p.numpy("in_open")
-    count, neighbor, factor = near.count.to_numpy(), near.neighbor.to_numpy(), near.factor.to_numpy()
+    span, neighbor, factor = near.span.to_numpy(), near.neighbor.to_numpy(), near.factor.to_numpy()
     n, porosity = p.n, 0.4
     T = np.zeros((n, n))
     for i in range(n):
-        for k in range(count[i]):
-            j = neighbor[i, k]
+        for k in range(*span[i]):
+            j = neighbor[k]
             if body[i] == 0 and body[j] == 0:
-                T[i, j] = -V[i] * factor[i, k] * (mobility[i] + mobility[j])
+                T[i, j] = -V[i] * factor[k] * (mobility[i] + mobility[j])
             elif body[i] != body[j]:
-                T[i, j] = -V[i] * factor[i, k] * 4 * mobility[i] * mobility[j]
+                T[i, j] = -V[i] * factor[k] * 4 * mobility[i] * mobility[j]
     assert np.abs(T - T.T).max() < 1e-5 * T.max()
     share = np.where(body == 0, np.clip(before / (porosity * V), 0, 1) ** 3, 1.0)
 

@@ -495,12 +495,11 @@ def test_the_operator_stays_symmetric_under_a_coupling():
     def column(q, coupled):
         p.set("q", 0.0 * q)
         p.set("residual", p.numpy("D") * q)
-        operator = (p.n, *solver.operator(), p.inside)
-        system.push(*operator, p.inverse_density, p.D, 0.0, 1.0, p.residual, p.q, p.change, p.a)
+        operator = (p.n, *solver.operator())
+        system.push(*operator, p.inverse_density, 0.0, 1.0, p.a)
         if coupled:
             Sled(sim.world, 1).constrain(p.a)
-        system.follow(*operator, p.V, D**3, p.D, 0.0, 0.0, p.q, p.change, p.a, p.shift, p.response, p.residual,
-                      solver.partial, solver.sums)  # fmt: skip
+        system.follow(*operator, p.V, D**3, 0.0, 0.0, p.a, p.shift, solver.partial, solver.sums)
         return -p.numpy("response").astype(float)
 
     free, bound = (np.stack([column(unit, coupled) for unit in np.eye(p.n)], axis=1) for coupled in (False, True))

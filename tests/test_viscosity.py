@@ -42,7 +42,7 @@ def test_explicit_operator_on_a_shear_flow(nu):
     """u = a y^2: the acceleration is 2 a nu."""
     sim, body = endless_layer(lambda y: 3.0 * y**2, nu)
     viscous(sim).run(1e-6)
-    a, y = sim.world.particles.by_id("viscous_a"), sim[body].x[:, 1]
+    a, y = sim.world.particles.by_id("viscous_stress")[:, :3] / 1000.0, sim[body].x[:, 1]  # of water
     interior = (y > 2.2 * D) & (y < 9.8 * D)
     np.testing.assert_allclose(a[interior, 0], 6.0 * nu, rtol=0.03)
     assert np.abs(a[interior, 1:]).max() < 0.03 * 6.0 * nu
@@ -51,7 +51,7 @@ def test_explicit_operator_on_a_shear_flow(nu):
 def test_explicit_operator_leaves_a_linear_shear_alone():
     sim, body = endless_layer(lambda y: 2.0 * y)
     viscous(sim).run(1e-6)
-    a, y = sim.world.particles.by_id("viscous_a"), sim[body].x[:, 1]
+    a, y = sim.world.particles.by_id("viscous_stress")[:, :3] / 1000.0, sim[body].x[:, 1]  # of water
     interior = (y > 2.2 * D) & (y < 9.8 * D)
     assert np.abs(a[interior]).max() < 1e-3 * 1e-3 * 2.0 / D
 

@@ -41,7 +41,7 @@ from pliant.boundary.distance_map import Blocks, Directory
 from pliant.boundary.volume_map import KNOWN
 from pliant.boundary.wall_patches import add_to_patches
 from pliant.boundary.walls import CLEARANCE, PIVOT, PLACE, SPIN, VELOCITY, Walls, rotation, side_at
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, VectorTable, vec3
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Spans, Vectors, VectorTable, vec3
 from pliant.core.fields import Field
 from pliant.core.neighbors import Neighbors, difference
 from pliant.core.reduce import BLOCKS, block
@@ -170,8 +170,8 @@ def may_see(i: ti.i32, j: ti.i32, h: ti.f32, c: ti.template(), wraps: ti.templat
 
 
 @ti.kernel
-def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-                 factor: RealTable, V: Reals, w: ti.template(), f: ti.template(), h: ti.f32, sigma: ti.f32,
+def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+                 factor: Reals, V: Reals, w: ti.template(), f: ti.template(), h: ti.f32, sigma: ti.f32,
                  material: Ints, mirrored: Reals, c: Sides, rows: Rows, wall_gradient: Vectors, density: Reals,
                  flux: Reals, gradient: Vectors, lopsided: Vectors, trace: Reals, used: Ints):  # fmt: skip
     """Pairs with images, and what they add to densities and gradients. Where the entries of a particle stand depends on
@@ -181,18 +181,19 @@ def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, c
     for i in range(n):
         wanted, own = 0, mirrored[material[i]] > 0.0
         if c.side_count[i] > 0:
-            for k in range(count[i]):
-                wanted += may_see(i, neighbor[i, k], h, c, wraps, period, x)
+            for k in range(span[i][0], span[i][1]):
+                wanted += may_see(i, neighbor[k], h, c, wraps, period, x)
         start = 0
         if wanted > 0:
             start = ti.atomic_add(used[0], wanted)
         entry, end = start, ti.min(start + wanted, rows.image_of.shape[0])
         rho, rate, b, total, R2_total = 0.0, 0.0, vec3(0.0), vec3(0.0), 0.0
-        for k in range(ti.select(c.side_count[i] > 0, -1, 0), ti.select(wanted > 0, count[i], 0)):  # itself first
+        first, last = span[i][0], ti.select(wanted > 0, span[i][1], span[i][0])
+        for k in range(first - ti.cast(c.side_count[i] > 0, ti.i32), last):  # itself first
             j = i
-            if k >= 0:
-                j = neighbor[i, k]
-            if k < 0 or may_see(i, j, h, c, wraps, period, x):
+            if k >= first:
+                j = neighbor[k]
+            if k < first or may_see(i, j, h, c, wraps, period, x):
                 dx, E, B = difference(x[i], x[j], wraps, period), vec3(0.0), vec3(0.0)
                 for chosen in range(1, 1 << c.side_count[i]):
                     R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
@@ -206,7 +207,7 @@ def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, c
                         R2_total -= F * R2
                 total += E
                 b += E
-                if k < 0:
+                if k < first:
                     b += B
                 elif entry < end and E.norm_sqr() > 0.0:
                     rows.image_of[entry], rows.image_slot[entry] = j, k
@@ -225,8 +226,8 @@ def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, c
 
 
 @ti.kernel
-def _find_pushes(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-                 factor: RealTable, V: Reals, f: ti.template(), h: ti.f32, sigma: ti.f32, material: Ints,
+def _find_pushes(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+                 factor: Reals, V: Reals, f: ti.template(), h: ti.f32, sigma: ti.f32, material: Ints,
                  mirrored: Reals, p: Reals, c: Sides, rows: Rows, total: Vectors):  # fmt: skip
     """What walls take along the gradients of their distances, per volume: sum_j (p_i + p_j) V_j W'(R) / R 2 phi_j; and
     the total that they give, in place of what `walls` says of liquids."""
@@ -291,7 +292,8 @@ def _half_space(n: ti.i32, b: Vectors, distance: Reals, lopsided: Vectors, trace
 
 
 class Images:
-    """The images of all particles in all walls. `rows` is what the pressure system takes."""
+    """The images of all particles in all walls. `arrays` is what the pressure system takes, and `rows` the same in one
+    piece."""
 
     def __init__(self, walls: Walls, neighbors: Neighbors, mirrored: ti.Ndarray, wanted: bool):
         """`mirrored` is 1 for materials that see images, and `wanted` whether any does."""
@@ -318,10 +320,10 @@ class Images:
             self.sides = Sides(side_count=ti.ndarray(ti.i32, rows), side_near=ti.ndarray(ti.f32, rows),
                                side_gradient=ti.ndarray(vec3, (rows, SIDES)),
                                side_number=ti.ndarray(ti.i32, (rows, SIDES)), **table)  # fmt: skip
-        room = self.room
-        self.rows = Rows(image_start=self._start, image_count=self._size, image_of=ti.ndarray(ti.i32, room),
-                         image_slot=ti.ndarray(ti.i32, room), image_E=ti.ndarray(vec3, room),
-                         image_B=ti.ndarray(vec3, room))  # fmt: skip
+        self.arrays = {"image_start": self._start, "image_count": self._size}
+        for name, kind in (("image_of", ti.i32), ("image_slot", ti.i32), ("image_E", vec3), ("image_B", vec3)):
+            self.arrays[name] = ti.ndarray(kind, self.room)
+        self.rows = Rows(**self.arrays)
 
     @property
     def gradient(self) -> ti.Ndarray:

@@ -9,6 +9,7 @@ import ctypes
 import io
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ NAMES = (*BACKENDS, "gpu")
 GPUS = ("cuda", "metal", "vulkan")  # backend="gpu" means the first of these that works here
 
 vec3 = ti.types.vector(3, ti.f32)
+ivec2 = ti.types.vector(2, ti.i32)
 ivec3 = ti.types.vector(3, ti.i32)
+ivec4 = ti.types.vector(4, ti.i32)
 vec4 = ti.types.vector(4, ti.f32)
 vec6 = ti.types.vector(6, ti.f32)
 mat3 = ti.types.matrix(3, 3, ti.f32)
@@ -33,7 +36,9 @@ mat4 = ti.types.matrix(4, 4, ti.f32)
 
 Reals = ti.types.ndarray(dtype=ti.f32, ndim=1)
 Ints = ti.types.ndarray(dtype=ti.i32, ndim=1)
+Spans = ti.types.ndarray(dtype=ivec2, ndim=1)
 Vectors = ti.types.ndarray(dtype=vec3, ndim=1)
+Points = ti.types.ndarray(dtype=vec4, ndim=1)  # 16 bytes each: one load brings in a whole one
 Matrices = ti.types.ndarray(dtype=mat3, ndim=1)
 SymmetricMatrices = ti.types.ndarray(dtype=vec6, ndim=1)  # diagonal, then yz, zx, xy
 VectorTable = ti.types.ndarray(dtype=vec3, ndim=2)
@@ -90,6 +95,7 @@ def start(backend: str = "cpu") -> None:
     _tell_places_shortly()
     speedups.read_sources_once()
     speedups.launch_quickly()
+    speedups.serialise_twins()
     if backend == "cpu":
         _access_elements_directly()
         _copy_memory_directly()
@@ -254,14 +260,51 @@ def _spread_workers() -> None:
 @ti.func
 def turns(tasks: ti.i32) -> ti.i32:
     """How many rounds a loop needs, so that all threads take part in so many tasks."""
-    return (tasks + DEAL - 1) // DEAL * DEAL
+    rounds = tasks
+    if ti.static(not speedups.one_thread.active):
+        rounds = (tasks + DEAL - 1) // DEAL * DEAL
+    return rounds
 
 
 @ti.func
 def task(turn: ti.i32) -> ti.i32:
     """The task of one of these rounds, each a different one; those beyond the last are none."""
-    first = turn // DEAL * DEAL
-    return first + (turn - first) // ROUNDS + turn % ROUNDS * SHARES
+    result = turn
+    if ti.static(not speedups.one_thread.active):
+        first = turn // DEAL * DEAL
+        result = first + (turn - first) // ROUNDS + turn % ROUNDS * SHARES
+    return result
+
+
+@ti.func
+def share(turn: ti.i32, tasks: ti.i32) -> ti.i32:
+    """The same, where a thread gets tasks that follow each other, because these share what they read."""
+    result = turn
+    if ti.static(not speedups.one_thread.active):
+        each = (tasks + SHARES * ((tasks + DEAL - 1) // DEAL) - 1) // (SHARES * ((tasks + DEAL - 1) // DEAL))
+        result = ti.select(turn % ROUNDS < each, turn // ROUNDS * each + turn % ROUNDS, tasks)
+    return result
+
+
+@ti.func
+def desk_of(turn: ti.i32, task: ti.i32) -> ti.i32:
+    """A number that tasks have in common only if one thread does them one after the other: of the DEAL // ROUNDS shares
+    of a loop on a CPU. On a GPU each task has its own."""
+    result = task
+    if ti.static(_started == "cpu"):
+        result = turn // ROUNDS
+    return result
+
+
+@contextlib.contextmanager
+def on_one_thread(few: bool) -> Iterator[None]:
+    """Kernels run in the calling thread meanwhile, if there is little to do: on the CPU, where that is faster. So that
+    results do not depend on the number of threads, neither may the answer."""
+    before, speedups.one_thread.active = speedups.one_thread.active, few and _started == "cpu"
+    try:
+        yield
+    finally:
+        speedups.one_thread.active = before
 
 
 def sync() -> None:

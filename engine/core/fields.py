@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, Reals, RealTable, SymmetricMatrices, Vectors, host_view, vec3, vec6
+from pliant.core.backend import Ints, Points, Reals, RealTable, SymmetricMatrices, Vectors, host_view, vec3, vec4, vec6
 
 FUSED = 4  # arrays that one launch moves
 
@@ -22,7 +22,7 @@ class Field:
     too, because views read them. New elements begin with the value `initial`."""
 
     name: str
-    kind: str  # "vector", "symmetric" (a matrix: its diagonal, then yz, zx, xy), "real" or "int"
+    kind: str  # "vector", "point" (four numbers, see `neighbors`), "symmetric" (diagonal, yz, zx, xy), "real" or "int"
     unit: str
     doc: str
     carried: bool = False
@@ -45,6 +45,7 @@ class Kind:
 
 KINDS = {
     "vector": Kind(vec3, np.float32, (3,)),
+    "point": Kind(vec4, np.float32, (4,)),
     "symmetric": Kind(vec6, np.float32, (6,)),
     "real": Kind(ti.f32, np.float32, ()),
     "int": Kind(ti.i32, np.int32, ()),
@@ -82,7 +83,7 @@ def _moving_kernels(array: Any) -> tuple[Any, Any]:
     return gather, copy
 
 
-_ARRAYS = {"vector": Vectors, "symmetric": SymmetricMatrices, "real": Reals, "int": Ints}
+_ARRAYS = {"vector": Vectors, "point": Points, "symmetric": SymmetricMatrices, "real": Reals, "int": Ints}
 _GATHER, _COPY = ({kind: _moving_kernels(array)[k] for kind, array in _ARRAYS.items()} for k in (0, 1))
 
 Pair = tuple[ti.Ndarray, ti.Ndarray]  # source and target
@@ -137,7 +138,8 @@ def _row_kernels(array: Any, host: Any, width: int) -> tuple[Any, Any]:
     return read, write
 
 
-_HOST = {"vector": (RealTable, 3), "symmetric": (RealTable, 6), "real": (Reals, 0), "int": (Ints, 0)}
+_HOST = {"vector": (RealTable, 3), "point": (RealTable, 4), "symmetric": (RealTable, 6), "real": (Reals, 0),
+         "int": (Ints, 0)}  # fmt: skip
 _READ, _WRITE = ({kind: _row_kernels(_ARRAYS[kind], *_HOST[kind])[k] for kind in KINDS} for k in (0, 1))
 
 

@@ -5,32 +5,59 @@ along x, row after row. Inside a cell they are ordered by position, so the order
 sum) depends on where the particles are and on nothing else: not on threads, not on the order in which they were given.
 
 A neighborhood is then at most nine contiguous runs of particles, each just as long as the support is wide there.
-Lists are appended without a branch (write always, advance the counter by the test). Beside each neighbor stands
-the factor V_j W'(r) / r of its gradient, so the pressure iterations need positions and nothing else:
+GROUP particles that follow each other search theirs together, one in each lane of a vector: candidates are read once
+for all of them, and appended without a branch (write always, advance the counter by the test).
+
+Lists are rows of one long array, without gaps between those of BLOCK particles, which one thread makes: particle i has
+the entries `span[i][0]` to `span[i][1]`. Beside each neighbor stands the factor V_j W'(r) / r of its gradient, so the
+pressure iterations need positions and nothing else:
 
     G_ij = V_j grad W_ij = factor x_ij.
 
-Rows are filled up to a multiple of LANES with the particle itself at factor 0. This changes no sum, and lets the
-compiler run the loops over neighbors in full vectors: measured, it halves the cost of a pressure iteration.
+`point` holds positions, and volumes, in vectors of four: one load brings in a neighbor, and sums over pairs in which
+all four components are treated alike run in full vectors. Measured, that halves the cost of a pressure iteration.
 """
 
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.core import backend
+from pliant.core.backend import (
+    DEAL,
+    SHARES,
+    Ints,
+    Points,
+    Reals,
+    Spans,
+    Vectors,
+    desk_of,
+    ivec2,
+    ivec4,
+    share,
+    turns,
+    vec3,
+    vec4,
+)
+from pliant.core.fields import read_first
 from pliant.core.particles import Particles
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT, Smoothing
 
-LANES = 16
-START_WIDTH = 48  # a full neighborhood has 26-32 members at rest; lists grow when one is fuller
+GROUP = 4  # particles that search together
+BLOCK = 64  # particles whose rows stand together
+START_ROOM = 32  # entries a particle that there is room for; a full neighborhood has 26-32 members at rest
+START_DEPTH = 96  # entries that one particle may have
+RUN = 32  # candidates between two looks whether there is depth enough
+GROWTH = 1.25  # of the lists, beyond what is needed
 X_CELLS = 4  # cells per support along x: candidates come from runs cut to this precision
 SCAN_BLOCKS = 256
 CELLS_PER_PARTICLE = 16  # beyond this the grid covers the bulk only, and stragglers share its outermost cells
 LEAST_CELLS = 1 << 16
+LEAST_PERIOD = 3  # cells along a periodic axis: with fewer, a cell would be a neighbor of another on both sides
 
 # Rows of the small tables that kernels read: vectors as arguments cost far more to pass than arrays.
 ORIGIN, SIZE, INVERSE = 0, 1, 2
 LENGTH, INVERSE_LENGTH = 0, 1
+ENTRIES, DEEPEST = 0, 1  # entries of all lists, and whether one of them did not fit
 
 
 @ti.func
@@ -55,6 +82,15 @@ def difference(xi: vec3, xj: vec3, wraps: ti.template(), period: ti.template()):
     dx = xi - xj
     if ti.static(wraps):
         dx -= period[LENGTH] * ti.round(dx * period[INVERSE_LENGTH])
+    return dx
+
+
+@ti.func
+def difference_of_points(xi: vec4, xj: vec4, wraps: ti.template(), period: ti.template()):
+    """The same for vectors of four: the last component is the difference of whatever they carry beside positions."""
+    dx = xi - xj
+    if ti.static(wraps):
+        dx -= vec4(period[LENGTH], 0.0) * ti.round(dx * vec4(period[INVERSE_LENGTH], 0.0))
     return dx
 
 
@@ -116,85 +152,197 @@ def _place(n: ti.i32, cells: ti.i32, x: Vectors, ids: Ints, cell: Ints, start: I
             order[b + 1] = moving
 
 
+@ti.kernel
+def _pack_points(n: ti.i32, x: Vectors, V: Reals, point: Points):
+    for i in range(n):
+        point[i] = vec4(x[i], V[i])
+
+
 @ti.func
-def gap(offset: ti.i32, position: ti.f32, low: ti.f32, size: ti.f32):
-    """Distance from a position to the cells `offset` (-1, 0, 1) further; `low` is where its own cell begins."""
-    below, above = position - low, low + size - position
-    return ti.max(ti.select(offset < 0, below, ti.select(offset > 0, above, 0.0)), 0.0)
+def gap(offset: ti.template(), lowest: ti.f32, highest: ti.f32, low: ti.f32, size: ti.f32):
+    """Least distance of positions from `lowest` to `highest` to the cells `offset` (-1, 0, 1) further; `low` is where
+    their own cell begins."""
+    result = 0.0
+    if ti.static(offset < 0):
+        result = ti.max(lowest - low, 0.0)
+    if ti.static(offset > 0):
+        result = ti.max(low + size - highest, 0.0)
+    return result
 
 
-@ti.kernel
-def _build_lists(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, V: Reals, start: Ints, grid: Vectors,
-                 shape: Ints, w: ti.template(), f: ti.template(), h: ti.f32, sigma: ti.f32, width: ti.i32, count: Ints,
-                 neighbor: IntTable, factor: RealTable, density: Reals, fullest: Ints):  # fmt: skip
-    """Lists, factors of the gradients, and the density ratio sum_j V_j W_ij (Kugelstadt 2021, Eq. 2)."""
-    fullest[0] = 0
-    inverse_h, scale = 1.0 / h, sigma / (h * h)
-    dims, periodic = triple(shape, 0), triple(shape, 3)
-    origin, size, inverse = grid[ORIGIN], grid[SIZE], grid[INVERSE]
-    for i in range(n):
-        xi = x[i]
-        c = cell_of(xi, grid, dims, wraps, periodic)
-        low, along = origin + c * size, xi[0] - origin[0]
-        if ti.static(wraps):  # a periodic particle may stand whole periods away from its cell
-            away = period[LENGTH] * ti.round((xi - low) * period[INVERSE_LENGTH])
-            low += away
-            along -= away[0]
-        k = 0
-        for row in ti.static(range(9)):  # unrolled: each row has branches of its own to predict, 15 % faster
-            dy, dz = row % 3 - 1, row // 3 - 1
-            cy, cz = c[1] + dy, c[2] + dz
-            if ti.static(wraps):
-                cy += dims[1] * (ti.cast(cy < 0, ti.i32) - ti.cast(cy >= dims[1], ti.i32)) * periodic[1]
-                cz += dims[2] * (ti.cast(cz < 0, ti.i32) - ti.cast(cz >= dims[2], ti.i32)) * periodic[2]
-            reach2 = h * h - gap(dy, xi[1], low[1], size[1]) ** 2 - gap(dz, xi[2], low[2], size[2]) ** 2
-            if reach2 > 0.0 and cy >= 0 and cy < dims[1] and cz >= 0 and cz < dims[2]:
-                base = dims[0] * (cy + dims[1] * cz)
-                reach = ti.sqrt(reach2)
-                left = ti.floor((along - reach) * inverse[0] - 1e-3, ti.i32)
-                right = ti.floor((along + reach) * inverse[0] + 1e-3, ti.i32)
-                first, last = ti.max(ti.min(left, dims[0] - 1), 0), ti.min(ti.max(right, 0), dims[0] - 1)
-                for part in range(ti.static(2 if wraps else 1)):
-                    if ti.static(wraps):
-                        if part == 1:  # what of the run lies beyond a periodic end of the x axis
+@ti.func
+def lanes(members: ivec4, k: ti.template(), point: ti.template()):
+    """One coordinate of the members of a group."""
+    return vec4(point[members[0]][k], point[members[1]][k], point[members[2]][k], point[members[3]][k])
+
+
+@ti.func
+def lane_numbers():
+    return ivec4(0, 1, 2, 3)
+
+
+@ti.func
+def listed(found: ti.template(), at: ti.i32, rest: ti.i32, other: ti.i32):
+    """The next entries of a list, of which there are `rest`; in lanes beyond its end another one."""
+    return ivec4(found[at], ti.select(rest > 1, found[at + 1], other), ti.select(rest > 2, found[at + 2], other),
+                 ti.select(rest > 3, found[at + 3], other))  # fmt: skip
+
+
+@ti.func
+def place(i: ti.i32, point: ti.template()):
+    p = point[i]
+    return vec3(p[0], p[1], p[2])
+
+
+@ti.func
+def share_candidates(members: ivec4, h: ti.f32, point: ti.template(), grid: ti.template(), dims, wraps: ti.template(),
+                     periodic):  # fmt: skip
+    """Whether members are of one row of cells and close to each other."""
+    result, first = 1, cell_of(place(members[0], point), grid, dims, wraps, periodic)
+    for l in ti.static(range(1, GROUP)):
+        c = cell_of(place(members[l], point), grid, dims, wraps, periodic)
+        result &= ti.cast(c[1] == first[1], ti.i32) & ti.cast(c[2] == first[2], ti.i32)
+    for k in ti.static(range(3)):
+        x = lanes(members, k, point)
+        result &= ti.cast(x.max() - x.min() < h, ti.i32)
+    return result
+
+
+@ti.func
+def nearest_image(dx: vec4, k: ti.template(), wraps: ti.template(), period: ti.template()):
+    """Differences along the axis k, each the shortest of its images."""
+    if ti.static(wraps):
+        dx -= period[LENGTH][k] * ti.round(dx * period[INVERSE_LENGTH][k])
+    return dx
+
+
+@ti.func
+def search(members: ivec4, h: ti.f32, wraps: ti.template(), period: ti.template(), point: ti.template(),
+           start: ti.template(), grid: ti.template(), dims, periodic, begin: ivec4, depth: ti.i32,
+           found: ti.template()):  # fmt: skip
+    """Writes the neighbors of each member to `found`, from `begin` on, and returns where they end; or where they would
+    be too many for the depth."""
+    x, y, z = lanes(members, 0, point), lanes(members, 1, point), lanes(members, 2, point)
+    xi = place(members[0], point)
+    c = cell_of(xi, grid, dims, wraps, periodic)
+    size, inverse, h2 = grid[SIZE], grid[INVERSE], h * h
+    low, origin = grid[ORIGIN] + c * size, grid[ORIGIN][0]
+    if ti.static(wraps):  # a periodic particle may stand whole periods away from its cell
+        away = period[LENGTH] * ti.round((xi - low) * period[INVERSE_LENGTH])
+        low += away
+        origin += away[0]
+    lowest, highest = vec3(x.min(), y.min(), z.min()), vec3(x.max(), y.max(), z.max())
+    ends = begin
+    for row in ti.static(range(9)):  # unrolled: each row has branches of its own to predict
+        dy, dz = ti.static(row % 3 - 1, row // 3 - 1)
+        cy, cz = c[1] + dy, c[2] + dz
+        if ti.static(wraps):
+            cy += dims[1] * (ti.cast(cy < 0, ti.i32) - ti.cast(cy >= dims[1], ti.i32)) * periodic[1]
+            cz += dims[2] * (ti.cast(cz < 0, ti.i32) - ti.cast(cz >= dims[2], ti.i32)) * periodic[2]
+        aside = gap(dy, lowest[1], highest[1], low[1], size[1])
+        behind = gap(dz, lowest[2], highest[2], low[2], size[2])
+        reach2 = h2 - aside * aside - behind * behind
+        if reach2 > 0.0 and cy >= 0 and cy < dims[1] and cz >= 0 and cz < dims[2]:
+            base, reach = dims[0] * (cy + dims[1] * cz), ti.sqrt(reach2)
+            left = ti.floor((lowest[0] - origin - reach) * inverse[0] - 1e-3, ti.i32)
+            right = ti.floor((highest[0] - origin + reach) * inverse[0] + 1e-3, ti.i32)
+            first, last = ti.max(ti.min(left, dims[0] - 1), 0), ti.min(ti.max(right, 0), dims[0] - 1)
+            for part in range(ti.static(2 if wraps else 1)):
+                if ti.static(wraps):
+                    if part == 1:  # what of the run lies beyond a periodic end of the x axis
+                        if periodic[0] != 0 and left < 0:
+                            first, last = ti.max(left + dims[0], last + 1), dims[0] - 1
+                        elif periodic[0] != 0 and right >= dims[0]:
+                            first, last = 0, ti.min(right - dims[0], first - 1)
+                        else:
                             first, last = 0, -1
-                            if periodic[0] != 0 and left < 0:
-                                first, last = left + dims[0], dims[0] - 1
-                            elif periodic[0] != 0 and right >= dims[0]:
-                                first, last = 0, right - dims[0]
-                    for j in range(start[base + first], start[base + last + 1]):
-                        dx = difference(xi, x[j], wraps, period)
-                        r2 = dx.dot(dx)
-                        slot = ti.min(k, width - 1)
-                        neighbor[i, slot], factor[i, slot] = j, r2
-                        k += ti.cast(r2 < h * h, ti.i32) & ti.cast(j != i, ti.i32)
-        if k >= width:  # the last slot is for candidates that turn out to be none
-            ti.atomic_max(fullest[0], k + 1)
-            k = width
-        count[i] = (k + LANES - 1) // LANES * LANES
-        for l in range(k, count[i]):
-            neighbor[i, l], factor[i, l] = i, h * h
-        rho = 0.0
-        for l in range(count[i]):
-            q = ti.sqrt(factor[i, l]) * inverse_h
-            volume = V[neighbor[i, l]]
-            rho += volume * w(q)
-            factor[i, l] = scale * volume * f(q)
-        density[i] = sigma * (rho + V[i] * w(0.0))
+                j, end = start[base + first], start[base + last + 1]
+                while j < end:
+                    stop = ti.min(j + RUN, end)
+                    if (ends - begin).max() + RUN > depth:
+                        ends, stop, end = begin + depth, j, j
+                    for k in range(j, stop):
+                        other = point[k]
+                        a = nearest_image(x - other[0], 0, wraps, period)
+                        b = nearest_image(y - other[1], 1, wraps, period)
+                        c_ = nearest_image(z - other[2], 2, wraps, period)
+                        r2 = a * a + b * b + c_ * c_
+                        for l in ti.static(range(GROUP)):
+                            found[ends[l]] = k
+                        if ti.static(row == 4):
+                            ends += ti.cast(r2 < h2, ti.i32) & ti.cast(members != k, ti.i32)
+                        else:
+                            ends += ti.cast(r2 < h2, ti.i32)
+                    j = stop
+    return ends
+
+
+@ti.func
+def write_row(i: ti.i32, first: ti.i32, h: ti.f32, sigma: ti.f32, wraps: ti.template(), period: ti.template(),
+              point: ti.template(), w: ti.template(), f: ti.template(), found: ti.template(), at: ti.i32, many: ti.i32,
+              neighbor: ti.template(), factor: ti.template()):  # fmt: skip
+    """Takes the neighbors of i, which stand in `found` from `first` on, into the lists from `at` on, with their factors
+    and as many at once as a vector holds; returns the density ratio."""
+    xi, rho = point[i], vec4(0.0)
+    for k in range((many + GROUP - 1) // GROUP):
+        rest, place = many - GROUP * k, at + GROUP * k
+        j = listed(found, first + GROUP * k, rest, i)
+        dx = nearest_image(xi[0] - lanes(j, 0, point), 0, wraps, period)
+        dy = nearest_image(xi[1] - lanes(j, 1, point), 1, wraps, period)
+        dz = nearest_image(xi[2] - lanes(j, 2, point), 2, wraps, period)
+        V = ti.select(lane_numbers() < rest, lanes(j, 3, point), 0.0)
+        q = ti.sqrt(dx * dx + dy * dy + dz * dz) / h
+        rho += V * w(q)
+        F = sigma / (h * h) * V * f(q)
+        for l in ti.static(range(GROUP)):
+            neighbor[place + l], factor[place + l] = j[l], F[l]
+    return sigma * (rho.sum() + xi[3] * w(0.0))
 
 
 @ti.kernel
-def _count_pairs(n: ti.i32, count: Ints, neighbor: IntTable, total: Ints):
-    total[0] = 0
-    for i in range(n):
-        own = 0  # one atomic addition for a particle, not for each pair
-        for k in range(count[i]):
-            own += ti.cast(neighbor[i, k] != i, ti.i32)
-        total[0] += own
+def _build_lists(n: ti.i32, wraps: ti.template(), period: Vectors, point: Points, start: Ints, grid: Vectors,
+                 shape: Ints, w: ti.template(), f: ti.template(), h: ti.f32, sigma: ti.f32, block: ti.i32,
+                 depth: ti.i32, found: Ints, span: Spans, neighbor: Ints, factor: Reals, density: Reals,
+                 used: Ints):  # fmt: skip
+    """Lists, factors of the gradients, and the density ratio sum_j V_j W_ij (Kugelstadt 2021, Eq. 2). `used` tells how
+    many entries there are, and whether one particle has more than the depth. Where the rows of a block stand depends on
+    which thread is faster, what stands there does not."""
+    used[ENTRIES], used[DEEPEST] = 0, 0
+    dims, periodic = triple(shape, 0), triple(shape, 3)
+    blocks = (n + block - 1) // block
+    for turn in range(turns(blocks)):
+        b = share(turn, blocks)
+        if b < blocks:
+            lo, hi = b * block, ti.min((b + 1) * block, n)
+            desk, entries = desk_of(turn, b) * block * depth, 0
+            for g in range((hi - lo + GROUP - 1) // GROUP):
+                i0 = lo + GROUP * g
+                members = ti.min(lane_numbers() + i0, n - 1)
+                rounds, each = 1, GROUP  # all search together, or one after the other
+                if not share_candidates(members, h, point, grid, dims, wraps, periodic):
+                    rounds, each = GROUP, 1
+                for r in range(ti.min(rounds, hi - i0)):
+                    if each == 1:
+                        members = ivec4(i0 + r)
+                    begin = desk + (members - lo) * depth
+                    ends = search(members, h, wraps, period, point, start, grid, dims, periodic, begin, depth, found)
+                    for l in range(ti.min(each, hi - i0 - r)):
+                        many = ends[l] - begin[l]
+                        span[i0 + r + l] = ivec2(entries, entries + many)
+                        entries += many
+                        if many == depth:
+                            used[DEEPEST] = 1
+            at = ti.atomic_add(used[ENTRIES], entries + GROUP)  # rows are written in whole vectors
+            if at + entries + GROUP <= neighbor.shape[0]:
+                for i in range(lo, hi):
+                    row = span[i] + at
+                    span[i] = row
+                    density[i] = write_row(i, desk + (i - lo) * depth, h, sigma, wraps, period, point, w, f, found,
+                                           row[0], row[1] - row[0], neighbor, factor)  # fmt: skip
 
 
 class Neighbors:
-    """Sorts particles and keeps their lists: `neighbor[i, k]` and `factor[i, k]` for k < `count[i]`."""
+    """Sorts particles and keeps their lists: `neighbor[k]` and `factor[k]` for k from `span[i][0]` to `span[i][1]`."""
 
     def __init__(self, particles: Particles, smoothing: Smoothing, spacing: float, period: tuple[float | None, ...]):
         self.particles, self.smoothing = particles, smoothing
@@ -206,26 +354,38 @@ class Neighbors:
         self.period.from_numpy(np.array([self.periods, inverse], np.float32))
         self.shape = ti.ndarray(ti.i32, 6)
         self.wraps = bool(self.periods.any())
-        self.sums, self.fullest = ti.ndarray(ti.i32, SCAN_BLOCKS), ti.ndarray(ti.i32, 1)
+        self.sums, self._used = ti.ndarray(ti.i32, SCAN_BLOCKS), np.zeros(2, np.int32)
         self.start = ti.ndarray(ti.i32, LEAST_CELLS + 2)
-        self.width, self.capacity = START_WIDTH, 0
+        self.block = BLOCK if backend.started() == "cpu" else GROUP  # on a GPU each group has a thread of its own
+        self.room, self.depth, self.capacity = 0, START_DEPTH, 0
         self._grow()
 
     def _grow(self) -> None:
         """Makes room for as many particles as their own arrays have."""
         self.capacity = self.particles.capacity
-        self.cell, self.order, self.count = (ti.ndarray(ti.i32, self.capacity) for _ in range(3))
-        self._allocate_lists(self.width)
+        self.cell, self.order = (ti.ndarray(ti.i32, self.capacity) for _ in range(2))
+        self.span, self.point = ti.ndarray(ivec2, self.capacity), ti.ndarray(vec4, self.capacity)
+        self._allocate_lists(max(self.room, START_ROOM * self.capacity))
+        self._allocate_desks()
 
-    def _allocate_lists(self, width: int) -> None:
-        self.width = width
-        self.neighbor = ti.ndarray(ti.i32, (self.capacity, width))
-        self.factor = ti.ndarray(ti.f32, (self.capacity, width))
+    def _allocate_lists(self, room: int) -> None:
+        self.room = room
+        self.neighbor, self.factor = (ti.ndarray(kind, room) for kind in (ti.i32, ti.f32))
+
+    def _allocate_desks(self) -> None:
+        """Where blocks put together what they find. A thread has one for all the blocks that it makes."""
+        blocks = -(-self.capacity // self.block)
+        desks = blocks if backend.started() != "cpu" else -(-blocks // DEAL) * SHARES
+        self._found = ti.ndarray(ti.i32, desks * self.block * self.depth + GROUP)
 
     @property
     def pairs(self) -> tuple:
-        """What kernels over pairs take after n: wraps, period, x, count, neighbor, factor."""
-        return (self.wraps, self.period, self.particles.x, self.count, self.neighbor, self.factor)
+        """What kernels over pairs take after n: wraps, period, x, span, neighbor, factor."""
+        return self.pairs_of(self.particles.x)
+
+    def pairs_of(self, x: ti.Ndarray) -> tuple:
+        """The same with places in another array, such as one of points."""
+        return (self.wraps, self.period, x, self.span, self.neighbor, self.factor)
 
     def update(self, low: np.ndarray, high: np.ndarray) -> None:
         """Sorts the particles, which lie in the box low..high, and builds lists, gradients and densities."""
@@ -241,15 +401,24 @@ class Neighbors:
         _count_cells(p.n, p.x, self.grid, self.shape, self.wraps, self.cell, self.start, self.sums)
         _place(p.n, cells, p.x, p.id, self.cell, self.start, self.order)
         p.reorder(self.order)
-        while True:
-            s = self.smoothing
-            _build_lists(p.n, self.wraps, self.period, p.x, p.V, self.start, self.grid, self.shape, s.w, s.f, self.h,
-                         self.sigma, self.width, self.count, self.neighbor, self.factor, p.density,
-                         self.fullest)  # fmt: skip
-            fullest = self.fullest[0]
-            if fullest <= self.width:
-                return
-            self._allocate_lists(-(-fullest // LANES) * LANES)
+        _pack_points(p.n, p.x, p.V, self.point)
+        while not self._build_lists():
+            pass
+
+    def _build_lists(self) -> bool:
+        """Whether all found room in the lists, which otherwise are larger now."""
+        p, s = self.particles, self.smoothing
+        _build_lists(p.n, self.wraps, self.period, self.point, self.start, self.grid, self.shape, s.w, s.f, self.h,
+                     self.sigma, self.block, self.depth, self._found, self.span, self.neighbor, self.factor, p.density,
+                     self._used)  # fmt: skip
+        entries, deepest = self._used.tolist()
+        if deepest:
+            self.depth *= 2
+            self._allocate_desks()
+        if entries > self.room:
+            self._allocate_lists(int(GROWTH * entries))
+            return False
+        return not deepest
 
     def _grid(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Origin, cell sizes and dimensions. Stray particles far away must not blow the grid up: it is
@@ -259,7 +428,7 @@ class Neighbors:
         dims = np.maximum(np.floor((high - low) / size).astype(np.int64) + 1, 1)
         origin = low - 1e-5 * self.h
         for k in np.flatnonzero(self.periods):
-            dims[k] = int(self.periods[k] / self.h * (1 - 1e-5)) * fine[k]
+            dims[k] = max(int(self.periods[k] / self.h * (1 - 1e-5)), LEAST_PERIOD) * fine[k]
             size[k] = self.periods[k] / dims[k]
             origin[k] = 0.0
         limit = max(LEAST_CELLS, CELLS_PER_PARTICLE * self.particles.n)
@@ -276,14 +445,10 @@ class Neighbors:
 
     @property
     def mean_count(self) -> float:
-        """Mean number of neighbors, without the padding of the rows."""
-        total = ti.ndarray(ti.i32, 1)
-        _count_pairs(self.particles.n, self.count, self.neighbor, total)
-        return float(total[0]) / max(self.particles.n, 1)
+        """Mean number of neighbors."""
+        spans = read_first(self.particles.n, self.span)
+        return float((spans[:, 1] - spans[:, 0]).sum() / max(self.particles.n, 1))
 
     @property
     def bytes_per_particle(self) -> float:
-        lists = self.width * (4 + 4) + 3 * 4
-        return lists + 4 * self.start.shape[0] / max(self.particles.n, 1)
-
-
+        return 8 + 16 + 2 * 4 + (8 * self.room + 4 * self.start.shape[0]) / max(self.particles.n, 1)

@@ -11,13 +11,25 @@ import taichi as ti
 from pliant.core.backend import ROUNDS, RealTable, Vectors, vec3
 
 BLOCKS = 2 * ROUNDS  # enough that threads share them
+LEAST = 16  # particles of a block, while there are any
+
+
+@ti.func
+def block_size(n: ti.i32) -> ti.i32:
+    return ti.max((n + BLOCKS - 1) // BLOCKS, LEAST)
 
 
 @ti.func
 def block(b: ti.i32, n: ti.i32):
     """First and one-past-last particle of block b."""
-    size = (n + BLOCKS - 1) // BLOCKS
+    size = block_size(n)
     return ti.min(b * size, n), ti.min((b + 1) * size, n)
+
+
+@ti.func
+def blocks(n: ti.i32) -> ti.i32:
+    """How many blocks have particles."""
+    return (n + block_size(n) - 1) // block_size(n)
 
 
 @ti.kernel

@@ -16,6 +16,7 @@ import numpy as np
 from taichi.lang import impl, kernel_impl
 from taichi.lang._ndarray import Ndarray, ScalarNdarray
 from taichi.lang.argpack import ArgPack, ArgPackType
+from taichi.lang.ast.ast_transformer import ASTTransformer
 from taichi.lang.enums import AutodiffMode
 from taichi.lang.exception import handle_exception_from_cpp
 from taichi.lang.matrix import MatrixNdarray, MatrixType, VectorNdarray
@@ -70,6 +71,42 @@ def read_sources_once() -> None:
             is_real_function=is_real_function)  # fmt: skip
 
     kernel_impl._get_tree_and_ctx = tree_and_context
+
+
+# --- one thread -------------------------------------------------------------------------------------
+
+
+class OneThread:
+    """Kernels whose loops run in the calling thread. To wake the workers and to wait for them costs 20 to 30
+    microseconds a loop, as much as a loop over some thousand particles takes. A kernel has a twin without that."""
+
+    def __init__(self) -> None:
+        self.active = False  # whether twins are called, and compiled
+
+    def twin(self, kernel: Any) -> Any:
+        """The same kernel, compiled with serial loops."""
+        known = kernel.__dict__
+        if "twin" not in known:
+            known["twin"] = kernel_impl.Kernel(kernel.func, kernel.autodiff_mode, kernel.classkernel)
+            known["twin"].serial = True
+            known["twin"].twin = known["twin"]
+        return known["twin"]
+
+
+one_thread = OneThread()
+
+
+def serialise_twins() -> None:
+    """Makes loops serial while a twin is compiled."""
+    ordinary = ASTTransformer.build_For
+
+    def build_for(ctx: Any, node: ast.For) -> Any:
+        if getattr(ctx.func, "serial", False):
+            ctx.ast_builder.parallelize(1)
+            ctx.ast_builder.strictly_serialize()
+        return ordinary(ctx, node)
+
+    ASTTransformer.build_For = staticmethod(build_for)
 
 
 # --- launch -----------------------------------------------------------------------------------------
@@ -205,6 +242,8 @@ def launch_quickly() -> None:
     slow = kernel_impl.Kernel.__call__
 
     def call(self: Any, *args: Any, **names: Any) -> Any:
+        if one_thread.active:
+            self = one_thread.twin(self)
         launches, runtime = self.__dict__.get("launches"), self.runtime
         if launches is None or launches.compiled is not self.compiled_kernels:
             launches = self.launches = Launches(self)

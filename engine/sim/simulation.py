@@ -5,6 +5,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from pliant.core.console import console, say
 from pliant.core.reduce import Extent
 from pliant.core.registry import load_plugins
 from pliant.core.smoothing import smoothing
-from pliant.core.store import Store
+from pliant.core.store import ArrayStore, Store
 from pliant.errors import PliantError, SimulationError, unknown_name
 from pliant.render.vulkan import describe_gpu
 from pliant.run.frames import Canvas, Frame
@@ -41,6 +42,7 @@ from pliant.solvers.step import Step
 LEAST_FRAME_SHARE = 1e-6  # a rest of a frame shorter than this share of it counts as round-off
 FASTEST = 1.8e19  # [m/s]: beyond, the square of a speed overflows single precision
 SHORTEST = 4e-3  # of a spacing: below the speed that moves a particle by this in the shortest step, nothing explodes
+SMALL = 4000  # particles, grains and the like up to which one thread is faster than two
 EXPLOSION = 100.0  # times the speed that gravity, walls and initial velocities can explain
 
 
@@ -293,7 +295,8 @@ class Simulation:
             wall.set_velocity(self.time)
         v = max(self._speed, self.world.walls.speed, self.prescribed.fastest(self.time))
         dt = 2 * d / (v + math.sqrt(v * v + 4 * g * d)) if v + g > 0 else s.max_dt
-        dt = min(dt, s.max_dt, self._step.max_dt())
+        with self._threads():
+            dt = min(dt, s.max_dt, self._step.max_dt())
         if self._free_dt:
             dt = min(dt, s.growth * self._free_dt)
         return max(dt, s.min_dt)
@@ -302,23 +305,32 @@ class Simulation:
         """Moves on by one time step (`dt` [s] overrides the adaptive one)."""
         if dt is not None:
             _finite("dt", dt)
-        free = self.next_dt()
+        self._move(dt, self.next_dt())
+
+    def _move(self, dt: float | None, free: float) -> None:
+        """One step of dt [s], or of what is `free` to be chosen."""
         self.dt = min(free, dt) if dt is not None else free
         if self.step_count == 0:
             _announce_compilation()
         self._births()
         limit = self.speed_limit()
-        try:
-            self._step(self.dt)
-        except Exception:  # a function of the user's, or memory: nothing of this step remains
-            self._rollback()
-            raise
-        self._accept(limit)
+        with self._threads():
+            try:
+                self._step(self.dt)
+            except Exception:  # a function of the user's, or memory: nothing of this step remains
+                self._rollback()
+                raise
+            self._accept(limit)
         self.world.time += self.dt
         self.step_count += 1
         self._free_dt = free if self.step_count > 1 else self.dt
         callbacks = (*self.scene.callbacks, *self.watchers)
         self._stop = any([callback(self) is False for callback in callbacks])  # a list: all are called
+
+    def _threads(self) -> AbstractContextManager[None]:
+        """One thread works where that is faster than to share out little."""
+        elements = sum(store.n for store in self.stores.values() if isinstance(store, ArrayStore))
+        return backend.on_one_thread(elements <= SMALL)
 
     def run(self, seconds: float) -> None:
         """Moves on by that much simulated time [s]."""
@@ -346,9 +358,9 @@ class Simulation:
         """Steps until `end`, in even steps towards it. False when a callback asked to stop before."""
         self._stop = False
         while end - self.time > LEAST_FRAME_SHARE * (end - begun):
-            left = end - self.time
-            steps = max(math.ceil(left / self.next_dt() - 1e-9), 1)
-            self.step(left / steps if steps <= 2 else None)
+            left, free = end - self.time, self.next_dt()
+            steps = max(math.ceil(left / free - 1e-9), 1)
+            self._move(left / steps if steps <= 2 else None, free)
             if self._stop and end - self.time > LEAST_FRAME_SHARE * (end - begun):
                 return False
         self.world.time = end

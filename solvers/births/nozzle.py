@@ -14,7 +14,7 @@ import numpy as np
 import taichi as ti
 
 from pliant.boundary.walls import Wall
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors
+from pliant.core.backend import Ints, Reals, RealTable, Spans, Vectors
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.world import World
@@ -73,16 +73,16 @@ def drive(n: ti.i32, wraps: ti.template(), period: Vectors, nozzle: Ints, materi
 
 
 @ti.kernel
-def look(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-         factor: RealTable, nozzle: Ints, spacing: ti.f32, frame: Vectors, obstructed: Ints):  # fmt: skip
+def look(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+         factor: Reals, nozzle: Ints, spacing: ti.f32, frame: Vectors, obstructed: Ints):  # fmt: skip
     """How many particles of each nozzle have something in their way that is not theirs: too close to them, or behind
     them where the next layer is due."""
     for i in range(n):
         e = nozzle[i]
         if e >= 0:
             normal, found = frame[FRAME * e + NORMAL], 0
-            for k in range(count[i]):
-                j = neighbor[i, k]
+            for k in range(span[i][0], span[i][1]):
+                j = neighbor[k]
                 if nozzle[j] != e:
                     way = difference(x[j], x[i], wraps, period)
                     along = way.dot(normal)

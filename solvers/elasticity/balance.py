@@ -3,7 +3,7 @@
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatrices, Vectors
+from pliant.core.backend import Ints, Reals, RealTable, Spans, SymmetricMatrices, Vectors
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
@@ -21,8 +21,8 @@ LENGTH, CURVATURE, ERROR, MEMBERS, SPEED, SUMS = range(6)  # what is summed up o
 
 
 @ti.kernel
-def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-           factor: RealTable, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, effective: Reals,
+def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+           factor: Reals, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, effective: Reals,
            step: ti.f32, spacing: ti.f32, least: ti.f32, v: Vectors, solid_density: Reals, motion: RealTable,
            c: Scratch, bodies: ti.i32, rate: ti.f32, spin: RealTable, partial: RealTable):  # fmt: skip
     """Sums over contacts: w dr dr, dr K dr, the error that is left of each, how many there are, and their speeds. What
@@ -40,7 +40,7 @@ def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: 
                     length += volume * effective[i] * change
                     curvature -= volume * on_wall.dot(c.a[i] - c.wall_distance[i] * turn.cross(c.wall_normal[i]))
                     if c.grip[i] > 0.0:
-                        others = of_others(i, c.a, motion, c, x, slot, material, V, wraps, period, count, neighbor,
+                        others = of_others(i, c.a, motion, c, x, slot, material, V, wraps, period, span, neighbor,
                                            factor)  # fmt: skip
                         curvature -= volume * on_body.dot(c.a[i] + turn.cross(c.arm[i]) - others)
                 r = c.residual[i]
@@ -56,8 +56,8 @@ def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: 
 
 
 @ti.kernel
-def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, material: Ints, slot: Ints, V: Reals, rubbed: ti.template(), p: Reals,
+def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+            factor: Reals, material: Ints, slot: Ints, V: Reals, rubbed: ti.template(), p: Reals,
             L: SymmetricMatrices, body: Ints, wall_number: Ints, wall_rub: Vectors, body_rub: Vectors, c: Scratch,
             force: Vectors, pusher: Ints):  # fmt: skip
     """What contacts do to each elastic particle, and who pushes it most: a body, or -2 less the number of a wall."""
@@ -67,14 +67,14 @@ def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
             most = total.norm()
             if most > 0.0:
                 who = -2 - wall_number[i]
-            for k in range(ti.select(c.D[i] > 0.0, count[i], 0)):
-                j = neighbor[i, k]
-                push = factor[i, k] * times(p[i] * L[i] + p[j] * L[j], difference(x[i], x[j], wraps, period))
+            for k in range(span[i][0], ti.select(c.D[i] > 0.0, span[i][1], 0)):
+                j = neighbor[k]
+                push = factor[k] * times(p[i] * L[i] + p[j] * L[j], difference(x[i], x[j], wraps, period))
                 total += push
                 if push.norm() > most:
                     most, who = push.norm(), body[j]
             if ti.static(rubbed):
-                got, _ = received(i, wall_rub, body_rub, c, x, slot, material, V, wraps, period, count, neighbor,
+                got, _ = received(i, wall_rub, body_rub, c, x, slot, material, V, wraps, period, span, neighbor,
                                   factor)  # fmt: skip
                 total -= got
             force[i], pusher[i] = -V[i] * total, who

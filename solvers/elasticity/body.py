@@ -23,13 +23,14 @@ import numpy as np
 import taichi as ti
 
 from pliant.core.backend import Ints, IntTable, Matrices, Reals, RealTable, Vectors, mat3, upload, vec3
-from pliant.core.neighbors import LANES, difference
+from pliant.core.neighbors import difference
 from pliant.core.particles import Particles
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.rotation import rotation_of
 from pliant.solvers.elasticity.rest import Rest, fold
 from pliant.solvers.linear.cg import ConjugateGradient
 
+LANES = 16  # rows of rest neighbors are filled up to a multiple of this, for loops in full vectors
 HELD = 10.0  # how much stiffer what holds a body is than the body
 
 

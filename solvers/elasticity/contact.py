@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.core.backend import Ints, Reals, RealTable, Spans, Vectors, vec3
 from pliant.core.fields import gather
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
@@ -29,8 +29,8 @@ PUSHED, SOLID = range(2)  # what is counted of elastic particles: pushed by anyt
 
 
 @ti.kernel
-def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-              factor: RealTable, w: ti.template(), h: ti.f32, sigma: ti.f32, reach: ti.f32, elastic: Reals,
+def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+              factor: Reals, w: ti.template(), h: ti.f32, sigma: ti.f32, reach: ti.f32, elastic: Reals,
               material: Ints, body: Ints, V: Reals, rest: Vectors, rest_density: Reals, edge: Reals, wall: Reals,
               solid_density: Reals, density: Reals):  # fmt: skip
     """Edges and corners have fewer neighbors than a plane surface, which leaves room for the fluid that surrounds them.
@@ -38,12 +38,12 @@ def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, coun
     for i in range(n):
         if elastic[material[i]] != 0.0:
             rho, touching = rest_density[i], wall[i]
-            for k in range(count[i]):
-                j = neighbor[i, k]
+            for k in range(span[i][0], span[i][1]):
+                j = neighbor[k]
                 if j != i:
                     apart = difference(rest[i], rest[j], wraps, period)
                     if body[j] == body[i] and elastic[material[j]] != 0.0 and apart.dot(apart) < reach * reach:
-                        factor[i, k] = 0.0
+                        factor[k] = 0.0
                     else:
                         more = V[j] * sigma * w(difference(x[i], x[j], wraps, period).norm() / h)
                         rho += more

@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, upload, vec3
+from pliant.core.backend import Ints, Reals, RealTable, Spans, Vectors, upload, vec3
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.world import BodyGroup, World
@@ -57,18 +57,18 @@ def held(r: vec3, bound: ti.f32):
 
 
 @ti.kernel
-def _prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-             factor: RealTable, material: Ints, mu: RealTable, slot: Ints, V: Reals, b: Vectors, wall_friction: Reals,
+def _prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+             factor: Reals, material: Ints, mu: RealTable, slot: Ints, V: Reals, b: Vectors, wall_friction: Reals,
              D: Reals, grip: Reals, arm: Vectors, wall_rub: Vectors, body_rub: Vectors):  # fmt: skip
     """Who rubs on others, and where; whoever no longer does has no traction. Where D is zero nothing touches."""
     for i in range(n):
         total, middle = 0.0, vec3(0.0)
         if slot[i] >= 0:
-            for k in range(ti.select(D[i] > 0.0, count[i], 0)):
-                j = neighbor[i, k]
+            for k in range(span[i][0], ti.select(D[i] > 0.0, span[i][1], 0)):
+                j = neighbor[k]
                 if mu[material[i], material[j]] > 0.0:
-                    total -= factor[i, k] / V[j]
-                    middle += factor[i, k] / V[j] * difference(x[i], x[j], wraps, period)
+                    total -= factor[k] / V[j]
+                    middle += factor[k] / V[j] * difference(x[i], x[j], wraps, period)
             if total == 0.0:
                 body_rub[i] = vec3(0.0)
             if wall_friction[i] * b[i].norm() == 0.0:
@@ -89,29 +89,29 @@ def turning(i: ti.i32, slot: ti.template(), row: ti.template(), motion: ti.templ
 @ti.func
 def of_others(i: ti.i32, u: ti.template(), motion: ti.template(), c: ti.template(), x: ti.template(),
               slot: ti.template(), material: ti.template(), V: ti.template(), wraps: ti.template(),
-              period: ti.template(), count: ti.template(), neighbor: ti.template(),
+              period: ti.template(), span: ti.template(), neighbor: ti.template(),
               factor: ti.template()):  # fmt: skip
     """The mean of u over those that a particle rubs on, where it rubs on them."""
     total = vec3(0.0)
-    for k in range(count[i]):
-        j = neighbor[i, k]
+    for k in range(span[i][0], span[i][1]):
+        j = neighbor[k]
         if c.mu[material[i], material[j]] > 0.0:
             arm = difference(x[i], x[j], wraps, period) + c.arm[i]
-            total -= factor[i, k] / V[j] * (u[j] + turning(j, slot, c.row, motion).cross(arm))
+            total -= factor[k] / V[j] * (u[j] + turning(j, slot, c.row, motion).cross(arm))
     return total / c.grip[i]
 
 
 @ti.func
 def received(i: ti.i32, wall_rub: ti.template(), body_rub: ti.template(), c: ti.template(), x: ti.template(),
              slot: ti.template(), material: ti.template(), V: ti.template(), wraps: ti.template(),
-             period: ti.template(), count: ti.template(), neighbor: ti.template(), factor: ti.template()):  # fmt: skip
+             period: ti.template(), span: ti.template(), neighbor: ti.template(), factor: ti.template()):  # fmt: skip
     """What tractions do to a particle, per volume: the force, by its own and by those of who rubs on it, and the couple
     that it has because they act at the surface."""
     force, couple = vec3(0.0), vec3(0.0)
-    for k in range(ti.select(c.D[i] > 0.0, count[i], 0)):
-        j = neighbor[i, k]
+    for k in range(span[i][0], ti.select(c.D[i] > 0.0, span[i][1], 0)):
+        j = neighbor[k]
         if c.grip[j] > 0.0 and c.mu[material[i], material[j]] > 0.0:
-            got = -factor[i, k] / (V[i] * c.grip[j]) * body_rub[j]
+            got = -factor[k] / (V[i] * c.grip[j]) * body_rub[j]
             force += got
             couple += (c.arm[j] - difference(x[i], x[j], wraps, period)).cross(got)
     if slot[i] >= 0:
@@ -121,13 +121,13 @@ def received(i: ti.i32, wall_rub: ti.template(), body_rub: ti.template(), c: ti.
 
 
 @ti.kernel
-def _begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-           factor: RealTable, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, dt: ti.f32,
+def _begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+           factor: Reals, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, dt: ti.f32,
            wall_rub: Vectors, body_rub: Vectors, v: Vectors, couple: Vectors, c: Scratch):  # fmt: skip
     """Lets the tractions of the last step act on velocities; times dt^2 until `_finish`."""
     for i in range(n):
         if c.rubs[material[i]] != 0:
-            force, couple[i] = received(i, wall_rub, body_rub, c, x, slot, material, V, wraps, period, count, neighbor,
+            force, couple[i] = received(i, wall_rub, body_rub, c, x, slot, material, V, wraps, period, span, neighbor,
                                         factor)  # fmt: skip
             v[i] += dt * inverse_density[i] * force
     for i in range(n):
@@ -136,8 +136,8 @@ def _begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: 
 
 
 @ti.kernel
-def _rub(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-         factor: RealTable, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, effective: Reals, dt: ti.f32,
+def _rub(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+         factor: Reals, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, effective: Reals, dt: ti.f32,
          step: ti.f32, v: Vectors, spin: RealTable, wall_rub: Vectors, body_rub: Vectors, couple: Vectors,
          c: Scratch):  # fmt: skip
     """One step of tractions along the sliding, back into the bounds, and what they do to the particles."""
@@ -152,19 +152,19 @@ def _rub(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: In
                     on_wall = held(along(wall_rub[i] + step * dt / effective[i] * slip, slope), bound)
                 if c.grip[i] > 0.0:
                     press, normal = vec3(0.0), vec3(0.0)
-                    for k in range(count[i]):
-                        j = neighbor[i, k]
-                        G = factor[i, k] * difference(x[i], x[j], wraps, period)
+                    for k in range(span[i][0], span[i][1]):
+                        j = neighbor[k]
+                        G = factor[k] * difference(x[i], x[j], wraps, period)
                         press += c.mu[material[i], material[j]] * G
                         normal += ti.select(c.mu[material[i], material[j]] > 0.0, 1.0, 0.0) * G
                     slip = v[i] + turn.cross(c.arm[i]) - of_others(i, v, spin, c, x, slot, material, V, wraps, period,
-                                                                   count, neighbor, factor)  # fmt: skip
+                                                                   span, neighbor, factor)  # fmt: skip
                     on_body = held(along(body_rub[i] + step * dt / effective[i] * slip, normal), c.q[i] * press.norm())
             c.wall_change[i], wall_rub[i] = on_wall - wall_rub[i], on_wall
             c.body_change[i], body_rub[i] = on_body - body_rub[i], on_body
     for i in range(n):
         if c.rubs[material[i]] != 0:
-            force, couple[i] = received(i, c.wall_change, c.body_change, c, x, slot, material, V, wraps, period, count,
+            force, couple[i] = received(i, c.wall_change, c.body_change, c, x, slot, material, V, wraps, period, span,
                                         neighbor, factor)  # fmt: skip
             c.a[i] += inverse_density[i] * force
 

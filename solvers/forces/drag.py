@@ -32,7 +32,7 @@ import numpy as np
 import taichi as ti
 
 from pliant.boundary.volume_map import STEEP
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, upload, vec3
+from pliant.core.backend import Ints, Reals, Spans, Vectors, upload, vec3
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT
@@ -73,16 +73,16 @@ def _blow(n: ti.i32, x: Vectors, place: Vectors, shape: Ints, nodes: Vectors, ai
 
 
 @ti.kernel
-def _expose(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, d: ti.f32, flat: ti.f32, material: Ints, elastic: Reals, wall: Vectors,
+def _expose(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+            factor: Reals, d: ti.f32, flat: ti.f32, material: Ints, elastic: Reals, wall: Vectors,
             exposed: Vectors):  # fmt: skip
     """Minus the normal of elastic particles times their share of the surface, in d^2; zero inside."""
     for i in range(n):
         exposed[i] = vec3(0.0)
         if elastic[material[i]] > 0.0:
             gradient = STILL * wall[i]
-            for k in range(count[i]):
-                gradient += factor[i, k] * difference(x[i], x[neighbor[i, k]], wraps, period)
+            for k in range(span[i][0], span[i][1]):
+                gradient += factor[k] * difference(x[i], x[neighbor[k]], wraps, period)
             exposed[i] = ti.select(d * gradient.norm() > HIDDEN * flat, d / flat * gradient, vec3(0.0))
 
 
@@ -98,16 +98,16 @@ def _press(n: ti.i32, d: ti.f32, strength: ti.f32, material: Ints, elastic: Real
 
 
 @ti.kernel
-def _drag(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-          factor: RealTable, d: ti.f32, flat: ti.f32, alone: ti.f32, strength: ti.f32, finer: ti.f32, material: Ints,
+def _drag(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+          factor: Reals, d: ti.f32, flat: ti.f32, alone: ti.f32, strength: ti.f32, finer: ti.f32, material: Ints,
           flows: Reals, inverse_density: Reals, V: Reals, density: Reals, wall: Vectors, air: Vectors,
           v: Vectors):  # fmt: skip
     """`strength` is dt 3/4 rho_air C_D; `finer` is 1 / D of the grains, or 0 where these are the particles."""
     for i in range(n):
         if flows[material[i]] * inverse_density[i] > 0.0:
             gradient = STILL * wall[i]
-            for k in range(count[i]):
-                gradient += factor[i, k] * difference(x[i], x[neighbor[i, k]], wraps, period)
+            for k in range(span[i][0], span[i][1]):
+                gradient += factor[k] * difference(x[i], x[neighbor[k]], wraps, period)
             steep = gradient.norm()
             bulk = ramp(density[i], alone, alone + FULL * (1.0 - alone))
             surface = ramp(d * steep, HIDDEN * flat, SHOWN * flat)
@@ -118,8 +118,8 @@ def _drag(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: I
                 nearest = 0.0
                 if wall[i].norm() > 0.0:  # the wall lies where its gradient points
                     nearest = ti.max(-wall[i].normalized().dot(w), 0.0)
-                for k in range(count[i]):
-                    dx = difference(x[i], x[neighbor[i, k]], wraps, period)
+                for k in range(span[i][0], span[i][1]):
+                    dx = difference(x[i], x[neighbor[k]], wraps, period)
                     nearest = ti.max(nearest, dx.dot(w) / ti.max(dx.norm(), 1e-6 * d))
                 omega = free * (1.0 - ti.min(nearest / speed, 1.0))
                 own = (ti.math.pi / (6.0 * V[i])) ** (1.0 / 3.0)

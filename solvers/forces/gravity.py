@@ -10,10 +10,10 @@ from pliant.solvers.stage import Force
 
 
 @ti.kernel
-def _add(n: ti.i32, change: vec3, inverse_density: Reals, v: Vectors):
+def _add(n: ti.i32, x: ti.f32, y: ti.f32, z: ti.f32, inverse_density: Reals, v: Vectors):
     for i in range(n):
         if inverse_density[i] > 0.0:
-            v[i] += change
+            v[i] += vec3(x, y, z)
 
 
 class Gravity(Force):
@@ -27,4 +27,4 @@ class Gravity(Force):
 
     def run(self, dt: float) -> None:
         p = self.world.particles
-        _add(p.n, vec3(*(dt * self.world.gravity)), p.inverse_density, p.v)
+        _add(p.n, *(dt * self.world.gravity).tolist(), p.inverse_density, p.v)

@@ -45,7 +45,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Matrices, Reals, RealTable, SymmetricMatrices, Vectors, mat3, vec3, vec6
+from pliant.core.backend import Ints, Matrices, Reals, RealTable, Spans, SymmetricMatrices, Vectors, mat3, vec3, vec6
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
@@ -115,21 +115,21 @@ def target(wall_share: ti.f32, n: vec3):
 
 
 @ti.kernel
-def _fit(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-         factor: RealTable, core: ti.f32, spacing: ti.f32, material: Ints, table: Reals, b: Vectors, drag: Reals,
+def _fit(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+         factor: Reals, core: ti.f32, spacing: ti.f32, material: Ints, table: Reals, b: Vectors, drag: Reals,
          distance: Reals, normal: Vectors, mu: Reals, Q: RealTable):  # fmt: skip
     """Q_i, and the viscosity mu_i of particles."""
     for i in range(n):
         mu[i] = table[material[i]]
         if mu[i] > 0.0:
             C, g, full = mat6(0.0), 0.5 * b[i], b[i].norm() * distance[i]
-            for k in range(count[i]):
-                dx = difference(x[i], x[neighbor[i, k]], wraps, period)
+            for k in range(span[i][0], span[i][1]):
+                dx = difference(x[i], x[neighbor[k]], wraps, period)
                 r2 = dx.dot(dx)
                 y = square(dx)
-                C -= ISOTROPIC * factor[i, k] / (r2 + core) * y.outer_product(y)
-                g += factor[i, k] * dx
-                full -= factor[i, k] * r2
+                C -= ISOTROPIC * factor[k] / (r2 + core) * y.outer_product(y)
+                g += factor[k] * dx
+                full -= factor[k] * r2
             inside = surrounded(full / 3.0 - spacing * g.norm())
             mu[i] *= 1.0 + inside * DISORDER * spacing**2 * g.dot(g)
             R = regular_inverse(C)
@@ -153,8 +153,8 @@ def through(Q: ti.template(), i: ti.i32, y: vec6):
 
 
 @ti.kernel
-def _apply(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-           factor: RealTable, core: ti.f32, mu: Reals, dt: ti.f32, material: Ints, nu: Reals, rho: Reals,
+def _apply(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+           factor: Reals, core: ti.f32, mu: Reals, dt: ti.f32, material: Ints, nu: Reals, rho: Reals,
            inverse_density: Reals, V: Reals, drag: Reals, gradient: Vectors, Q: RealTable, stress: SymmetricMatrices,
            u: Vectors, out: Vectors):  # fmt: skip
     """out = V (rho u - dt viscous force density of u): the symmetric matrix of the implicit step; rows of particles
@@ -163,35 +163,35 @@ def _apply(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: 
         stress[i] = vec6(0.0)
         if mu[i] > 0.0:
             beta = vec6(0.0)
-            for k in range(count[i]):
-                j = neighbor[i, k]
+            for k in range(span[i][0], span[i][1]):
+                j = neighbor[k]
                 dx = difference(x[i], x[j], wraps, period)
-                beta -= factor[i, k] * (u[i] - u[j]).dot(dx) / (dx.dot(dx) + core) * square(dx)
+                beta -= factor[k] * (u[i] - u[j]).dot(dx) / (dx.dot(dx) + core) * square(dx)
             stress[i] = ISOTROPIC * mu[i] * through(Q, i, beta)
     for i in range(n):
         total = vec3(0.0)
-        for k in range(count[i]):
-            j = neighbor[i, k]
+        for k in range(span[i][0], span[i][1]):
+            j = neighbor[k]
             dx = difference(x[i], x[j], wraps, period)
             parting = PAIRS * (mu[i] + mu[j]) * (u[i] - u[j]).dot(dx) + (stress[i] + stress[j]).dot(square(dx))
-            total += ISOTROPIC * factor[i, k] / (dx.dot(dx) + core) * parting * dx
+            total += ISOTROPIC * factor[k] / (dx.dot(dx) + core) * parting * dx
         total -= rho[material[i]] * drag_of(i, u[i], nu[material[i]], drag, gradient)
         out[i] = ti.select(inverse_density[i] > 0.0, V[i] * (rho[material[i]] * u[i] - dt * total), vec3(0.0))
 
 
 @ti.kernel
-def _blocks(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, core: ti.f32, mu: Reals, dt: ti.f32, material: Ints, nu: Reals, rho: Reals,
+def _blocks(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+            factor: Reals, core: ti.f32, mu: Reals, dt: ti.f32, material: Ints, nu: Reals, rho: Reals,
             inverse_density: Reals, V: Reals, drag: Reals, gradient: Vectors, Q: RealTable,
             inverse: Matrices):  # fmt: skip
     """Inverses of the 3 x 3 diagonal blocks of the matrix (Weiler et al. 2018, Section 3.3): pairs, what the velocity
     of i does to the strain rates of its neighbors, and what it does to its own by P = d beta_i / d v_i."""
     for i in range(n):
         B, P = mat3(0.0), ti.Matrix.zero(ti.f32, 3, 6)
-        for k in range(count[i]):
-            j = neighbor[i, k]
+        for k in range(span[i][0], span[i][1]):
+            j = neighbor[k]
             dx = difference(x[i], x[j], wraps, period)
-            y, f = square(dx), -ISOTROPIC * factor[i, k] / (dx.dot(dx) + core)
+            y, f = square(dx), -ISOTROPIC * factor[k] / (dx.dot(dx) + core)
             pair = PAIRS * (mu[i] + mu[j]) * f
             if mu[j] > 0.0 and j != i:
                 pair += f * f * V[i] / V[j] * mu[j] * y.dot(through(Q, j, y))

@@ -35,7 +35,7 @@ from typing import Any, ClassVar
 
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatrices, Vectors, mat3, vec3, vec6
+from pliant.core.backend import Ints, Reals, Spans, SymmetricMatrices, Vectors, mat3, vec3, vec6
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.world import World
@@ -48,19 +48,19 @@ STABLE = 0.2
 
 
 @ti.kernel
-def _slip(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-          factor: RealTable, dt: ti.f32, material: Ints, nu: Reals, rho: Reals, inertia: Reals, inverse_density: Reals,
+def _slip(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+          factor: Reals, dt: ti.f32, material: Ints, nu: Reals, rho: Reals, inertia: Reals, inverse_density: Reals,
           v: Vectors, spin: Vectors, L: SymmetricMatrices, theta: Vectors):  # fmt: skip
     """L_i and theta_i; spins change."""
     for i in range(n):
         theta[i], L[i] = vec3(0.0), vec6(0.0)
         if nu[material[i]] > 0.0:
             M, B = mat3(0.0), mat3(0.0)
-            for k in range(count[i]):
-                j = neighbor[i, k]
+            for k in range(span[i][0], span[i][1]):
+                j = neighbor[k]
                 dx = difference(x[i], x[j], wraps, period)
-                M -= factor[i, k] * dx.outer_product(dx)
-                B -= factor[i, k] * dx.outer_product(v[i] - v[j] - spin[i].cross(dx))
+                M -= factor[k] * dx.outer_product(dx)
+                B -= factor[k] * dx.outer_product(v[i] - v[j] - spin[i].cross(dx))
             A = M @ M
             for a in ti.static(range(3)):
                 A[a, a] += EPSILON**2
@@ -75,15 +75,15 @@ def _slip(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: I
 
 
 @ti.kernel
-def _transfer(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-              factor: RealTable, dt: ti.f32, inverse_density: Reals, L: SymmetricMatrices, theta: Vectors,
+def _transfer(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+              factor: Reals, dt: ti.f32, inverse_density: Reals, L: SymmetricMatrices, theta: Vectors,
               v: Vectors):  # fmt: skip
     for i in range(n):
         total = vec3(0.0)
-        for k in range(count[i]):
-            j = neighbor[i, k]
+        for k in range(span[i][0], span[i][1]):
+            j = neighbor[k]
             dx = difference(x[i], x[j], wraps, period)
-            total += factor[i, k] * (theta[i].cross(times(L[i], dx)) + theta[j].cross(times(L[j], dx)))
+            total += factor[k] * (theta[i].cross(times(L[i], dx)) + theta[j].cross(times(L[j], dx)))
         v[i] += dt * inverse_density[i] * total
 
 

@@ -49,7 +49,7 @@ import numpy as np
 import taichi as ti
 
 from pliant.boundary.volume_map import REACH
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, upload, vec3
+from pliant.core.backend import Ints, Reals, Spans, Vectors, upload, vec3
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.world import World
@@ -90,8 +90,8 @@ def reach(tension: ti.f32, r2: ti.f32, h: ti.f32):
 
 
 @ti.kernel
-def _find_surface(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-                  factor: RealTable, f: ti.template(), scale: ti.f32, h: ti.f32, V: Reals, material: Ints,
+def _find_surface(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+                  factor: Reals, f: ti.template(), scale: ti.f32, h: ti.f32, V: Reals, material: Ints,
                   liquid: Reals, sigma: Reals, most: ti.f32, distance: Reals, wall: Vectors, share: Reals,
                   tension: Reals, lopsided: Vectors):  # fmt: skip
     """Who is at a surface, which tension it has there, and g. Solids count as the liquid itself."""
@@ -104,10 +104,10 @@ def _find_surface(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, 
                 image = 2.0 * distance[i] * wall[i]
                 G = scale * V[i] * f(image.norm() / h) * image
                 own, total, trace = G, 2.0 * s * G, -G.dot(image)
-            for k in range(count[i]):
-                j = neighbor[i, k]
+            for k in range(span[i][0], span[i][1]):
+                j = neighbor[k]
                 dx = difference(x[i], x[j], wraps, period)
-                G, moment = factor[i, k] * dx, factor[i, k] * dx.dot(dx)
+                G, moment = factor[k] * dx, factor[k] * dx.dot(dx)
                 above = distance[i] - dx.dot(wall[i])
                 if at_wall and above > 0.0 and j != i:
                     image = dx + 2.0 * above * wall[i]
@@ -125,16 +125,16 @@ def _find_surface(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, 
 
 
 @ti.kernel
-def _find_normals(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-                  factor: RealTable, h: ti.f32, V: Reals, share: Reals, tension: Reals, lopsided: Vectors,
+def _find_normals(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+                  factor: Reals, h: ti.f32, V: Reals, share: Reals, tension: Reals, lopsided: Vectors,
                   normal: Vectors):  # fmt: skip
     """Inward normals at the surface."""
     for i in range(n):
         normal[i] = vec3(0.0)
         if share[i] * tension[i] > 0.0:
             mean = V[i] * share[i] * lopsided[i]
-            for k in range(count[i]):
-                j = neighbor[i, k]
+            for k in range(span[i][0], span[i][1]):
+                j = neighbor[k]
                 if j != i:
                     dx = difference(x[i], x[j], wraps, period)
                     mean += bump(dx.dot(dx), h) * V[j] * share[j] * lopsided[j]
@@ -153,16 +153,16 @@ def _find_wetted(n: ti.i32, d: ti.f32, material: Ints, liquid: Reals, sigma: Rea
 
 
 @ti.kernel
-def _find_skin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-               factor: RealTable, h: ti.f32, share: Reals, normal: Vectors, tension: Reals, area: Reals,
+def _find_skin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+               factor: Reals, h: ti.f32, share: Reals, normal: Vectors, tension: Reals, area: Reals,
                stiffness: Reals):  # fmt: skip
     """Areas A, and t k."""
     for i in range(n):
         area[i] = 0.0
         if share[i] > 0.0 and normal[i].norm_sqr() > 0.0:
             crowd = share[i]
-            for k in range(count[i]):
-                j = neighbor[i, k]
+            for k in range(span[i][0], span[i][1]):
+                j = neighbor[k]
                 if j != i and share[j] > 0.0:
                     dx = difference(x[i], x[j], wraps, period)
                     across = dx.dot(dx) - dx.dot(normal[i]) ** 2
@@ -172,8 +172,8 @@ def _find_skin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, cou
         stiffness[i] = 0.0
         if area[i] > 0.0:
             moment = 0.0
-            for k in range(count[i]):
-                j = neighbor[i, k]
+            for k in range(span[i][0], span[i][1]):
+                j = neighbor[k]
                 if area[j] > 0.0:
                     dx = difference(x[i], x[j], wraps, period)
                     r2 = dx.dot(dx)
@@ -183,8 +183,8 @@ def _find_skin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, cou
 
 
 @ti.kernel
-def _pull(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-          factor: RealTable, h: ti.f32, time: ti.f32, first: ti.i32, V: Reals, normal: Vectors, area: Reals,
+def _pull(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+          factor: Reals, h: ti.f32, time: ti.f32, first: ti.i32, V: Reals, normal: Vectors, area: Reals,
           stiffness: Reals, v: Vectors, pull: Vectors, drag: Vectors, around: Reals):  # fmt: skip
     """Forces of the springs and of their dashpots [N], in addition unless it is the `first` skin; and the sums by which
     they are spread."""
@@ -193,8 +193,8 @@ def _pull(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: I
             pull[i], drag[i], around[i] = vec3(0.0), vec3(0.0), 1.0
         if area[i] > 0.0:
             total, slow, sum_of_volumes = vec3(0.0), vec3(0.0), V[i]
-            for k in range(count[i]):
-                j = neighbor[i, k]
+            for k in range(span[i][0], span[i][1]):
+                j = neighbor[k]
                 if j != i:
                     dx = difference(x[i], x[j], wraps, period)
                     r2 = dx.dot(dx)
@@ -210,8 +210,8 @@ def _pull(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: I
 
 
 @ti.kernel
-def _accelerate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-                factor: RealTable, h: ti.f32, dt: ti.f32, V: Reals, inverse_density: Reals, wall: Vectors,
+def _accelerate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+                factor: Reals, h: ti.f32, dt: ti.f32, V: Reals, inverse_density: Reals, wall: Vectors,
                 pull: Vectors, drag: Vectors, around: Reals, slide: Vectors, v: Vectors):  # fmt: skip
     """Spreads the forces of the springs. What pulls a particle off a wall the wall holds."""
     for i in range(n):
@@ -220,8 +220,8 @@ def _accelerate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, co
         pull[i] = (pull[i] - off) / around[i]
     for i in range(n):
         total = pull[i] + drag[i] / V[i]
-        for k in range(count[i]):
-            j = neighbor[i, k]
+        for k in range(span[i][0], span[i][1]):
+            j = neighbor[k]
             if j != i:
                 dx = difference(x[i], x[j], wraps, period)
                 total += bump(dx.dot(dx), h) * pull[j]

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, upload, vec3
+from pliant.core.backend import Ints, Points, Reals, Spans, Vectors, upload, vec3, vec4
 from pliant.core.fields import Field
 from pliant.core.world import World
 from pliant.solvers.stage import Force, material_table
@@ -67,31 +67,33 @@ def drag_of(i: ti.i32, v: vec3, nu: ti.f32, drag: Reals, gradient: Vectors):
 
 
 @ti.kernel
-def _explicit(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-              factor: RealTable, material: Ints, mu: Reals, nu: Reals, inverse_density: Reals, drag: Reals,
-              gradient: Vectors, wall_v: Vectors, slide: Vectors, v: Vectors, out: Vectors):  # fmt: skip
+def _explicit(n: ti.i32, dt: ti.f32, span: Spans, neighbor: Ints, factor: Reals, material: Ints, mu: Reals, nu: Reals,
+              inverse_density: Reals, drag: Reals, gradient: Vectors, wall_v: Vectors, slide: Vectors, flow: Points,
+              stress: Points, v: Vectors):  # fmt: skip
+    """`flow` is velocity and viscosity, in one vector for the sum over pairs (see `pressure.system`)."""
     for i in range(n):
-        total = vec3(0.0)
-        for k in range(count[i]):
-            j = neighbor[i, k]
-            total -= (mu[material[i]] + mu[material[j]]) * factor[i, k] * (v[j] - v[i])
+        flow[i] = vec4(v[i], mu[material[i]])
+    for i in range(n):
+        own, total = flow[i], vec4(0.0)
+        for k in range(span[i][0], span[i][1]):
+            other = flow[neighbor[k]]
+            total += ((own[3] + other[3]) * factor[k]) * (own - other)
+        stress[i] = total
+    for i in range(n):
         moving = drag_of(i, v[i] - wall_v[i], nu[material[i]], drag, gradient)
         moving *= ti.select(inverse_density[i] > 0.0, 1.0, 0.0)
         slide[i] -= moving
-        out[i] = inverse_density[i] * total - moving
-
-
-@ti.kernel
-def _add(n: ti.i32, dt: ti.f32, a: Vectors, v: Vectors):
-    for i in range(n):
-        v[i] += dt * a[i]
+        v[i] += dt * (inverse_density[i] * vec3(stress[i][0], stress[i][1], stress[i][2]) - moving)
 
 
 class ExplicitViscosity(Force):
     """v += dt nu laplace v, with the wall drag taken at the old velocity."""
 
     name, rank = "viscosity", 10
-    fields: ClassVar = (Field("viscous_a", "vector", "m/s^2", "acceleration by viscosity"),)
+    fields: ClassVar = (
+        Field("flow", "point", "m/s, Pa s", "velocity, and viscosity"),
+        Field("viscous_stress", "point", "N/m^3", "force of viscosity per volume; the fourth is of no use"),
+    )
 
     @classmethod
     def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
@@ -104,9 +106,10 @@ class ExplicitViscosity(Force):
 
     def run(self, dt: float) -> None:
         w, p = self.world, self.world.particles
-        _explicit(p.n, *w.neighbors.pairs, p.material, self.mu, self.nu, p.inverse_density, p.wall_drag,
-                  p.wall_gradient, p.wall_velocity, p.wall_slide, p.v, p.viscous_a)  # fmt: skip
-        _add(p.n, dt, p.viscous_a, p.v)
+        near = w.neighbors
+        _explicit(p.n, dt, near.span, near.neighbor, near.factor, p.material, self.mu, self.nu, p.inverse_density,
+                  p.wall_drag, p.wall_gradient, p.wall_velocity, p.wall_slide, p.flow, p.viscous_stress,
+                  p.v)  # fmt: skip
 
     def max_dt(self) -> float:
         w = self.world

@@ -56,8 +56,7 @@ from typing import TypeAlias
 import numpy as np
 import taichi as ti
 
-from pliant.boundary.images import Images
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatrices, Vectors, upload, vec3, vec6
+from pliant.core.backend import Ints, Reals, RealTable, Spans, SymmetricMatrices, Vectors, upload, vec3, vec6
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
@@ -69,6 +68,7 @@ FIELDS = (
     Field("stress", "symmetric", "Pa", "friction: shear stress s", carried=True),
     Field("pore_pressure", "real", "Pa", "pressure of the water in its pores", carried=True),
     Field("wall_traction", "vector", "Pa/m", "friction: contact with the nearest wall r", carried=True),
+    Field("change", "real", "Pa s^2", "friction: last change of dt^2 p"),
     Field("strain", "symmetric", "1", "friction: strain of this step, without trace"),
     Field("stress_change", "symmetric", "Pa s^2", "friction: last change of dt^2 T"),
     Field("wall_traction_change", "vector", "Pa s^2/m", "friction: last change of dt^2 r"),
@@ -123,15 +123,15 @@ def friction_acts(i: ti.i32, j: ti.i32, mixed: ti.template(), material: ti.templ
 @ti.func
 def sheared(i: ti.i32, u: ti.template(), q: ti.template(), weight: ti.f32, mixed: ti.template(),
             material: ti.template(), law: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-            count: ti.template(), neighbor: ti.template(), factor: ti.template()):  # fmt: skip
+            span: ti.template(), neighbor: ti.template(), factor: ti.template()):  # fmt: skip
     """L = sum_j G_ij (u_i - u_j)^T: its trace, and its symmetric part without trace, for which only those count that
     rub on each other; and the mean of q over these, `weight` being its own."""
     trace, straight, other = 0.0, vec3(0.0), vec3(0.0)
     total, weights = weight * q[i], weight
-    for k in range(count[i]):
-        j = neighbor[i, k]
-        G = factor[i, k] * difference(x[i], x[j], wraps, period)
-        du, w = u[i] - u[j], -factor[i, k]
+    for k in range(span[i][0], span[i][1]):
+        j = neighbor[k]
+        G = factor[k] * difference(x[i], x[j], wraps, period)
+        du, w = u[i] - u[j], -factor[k]
         if ti.static(mixed):
             trace += G.dot(du)
             acts = friction_acts(i, j, mixed, material, law)
@@ -151,24 +151,24 @@ def sheared(i: ti.i32, u: ti.template(), q: ti.template(), weight: ti.f32, mixed
 
 @ti.kernel
 def _begin(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wraps: ti.template(), period: Vectors,
-           x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, inverse_density: Reals, dt: ti.f32,
+           x: Vectors, span: Spans, neighbor: Ints, factor: Reals, inverse_density: Reals, dt: ti.f32,
            stress: SymmetricMatrices, wall_traction: Vectors, normal: Vectors, dv: Vectors):  # fmt: skip
     """Adds what the stresses of the last step do to velocities."""
     for i in range(n):
         if normal[i].norm() == 0.0:
             wall_traction[i] = vec3(0.0)  # it has left the wall
         total = vec3(0.0)
-        for k in range(count[i]):
-            j = neighbor[i, k]
+        for k in range(span[i][0], span[i][1]):
+            j = neighbor[k]
             acts = friction_acts(i, j, mixed, material, law)
-            G = acts * factor[i, k] * difference(x[i], x[j], wraps, period)
+            G = acts * factor[k] * difference(x[i], x[j], wraps, period)
             total += times(stress[i] + stress[j], G)
         dv[i] += inverse_density[i] * dt * (total - wall_traction[i])
 
 
 @ti.kernel
 def _predict(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wraps: ti.template(), period: Vectors,
-             x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, own: ti.f32, V: Reals, dt: ti.f32,
+             x: Vectors, span: Spans, neighbor: Ints, factor: Reals, own: ti.f32, V: Reals, dt: ti.f32,
              v: Vectors, q: Reals, pore_pressure: Reals, mean_pressure: Reals, pore: Reals, strain: SymmetricMatrices,
              stress: SymmetricMatrices, wall_traction: Vectors):  # fmt: skip
     """The strain of this step; stresses times dt^2 until `_finish`."""
@@ -176,7 +176,7 @@ def _predict(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wr
         pore[i] = 0.0
         if law[material[i], SLOPE] + law[material[i], COHESION] > 0.0:
             pore[i] = dt * dt * pore_pressure[i]
-        _, shear, mean_pressure[i] = sheared(i, v, q, own * V[i], mixed, material, law, wraps, period, x, count,
+        _, shear, mean_pressure[i] = sheared(i, v, q, own * V[i], mixed, material, law, wraps, period, x, span,
                                              neighbor, factor)  # fmt: skip
         strain[i] = -dt * shear
         stress[i], wall_traction[i] = dt * dt * stress[i], dt * dt * wall_traction[i]
@@ -227,13 +227,13 @@ def update(i: ti.i32, material: ti.template(), law: ti.template(), dt: ti.f32, s
 
 @ti.func
 def force(i: ti.i32, mixed: ti.template(), material: ti.template(), law: ti.template(), wraps: ti.template(),
-          period: ti.template(), x: ti.template(), count: ti.template(), neighbor: ti.template(),
+          period: ti.template(), x: ti.template(), span: ti.template(), neighbor: ti.template(),
           factor: ti.template(), c: ti.template()):  # fmt: skip
     """Minus the force of the last changes of pressures, stresses and contacts."""
     total = vec3(0.0)
-    for k in range(count[i]):
-        j = neighbor[i, k]
-        G = factor[i, k] * difference(x[i], x[j], wraps, period)
+    for k in range(span[i][0], span[i][1]):
+        j = neighbor[k]
+        G = factor[k] * difference(x[i], x[j], wraps, period)
         pair = times(c.stress_change[i] + c.stress_change[j], G)
         if ti.static(mixed):
             acts = friction_acts(i, j, mixed, material, law)
@@ -244,10 +244,10 @@ def force(i: ti.i32, mixed: ti.template(), material: ti.template(), law: ti.temp
 
 @ti.func
 def respond(i: ti.i32, mixed: ti.template(), material: ti.template(), law: ti.template(), wraps: ti.template(),
-            period: ti.template(), x: ti.template(), count: ti.template(), neighbor: ti.template(),
+            period: ti.template(), x: ti.template(), span: ti.template(), neighbor: ti.template(),
             factor: ti.template(), step: ti.f32, V: ti.f32, inverse_density: ti.f32, c: ti.template()):  # fmt: skip
     """What the accelerations do to the strain and density of a particle, and what it adds to the sums."""
-    trace, shear, c.mean_pressure[i] = sheared(i, c.a, c.q, c.own * V, mixed, material, law, wraps, period, x, count,
+    trace, shear, c.mean_pressure[i] = sheared(i, c.a, c.q, c.own * V, mixed, material, law, wraps, period, x, span,
                                                neighbor, factor)  # fmt: skip
     c.strain[i] -= shear
     c.response[i] = trace + c.b[i].dot(c.a[i])
@@ -284,52 +284,52 @@ def tally(k: ti.i32, n: ti.i32, v: ti.template(), c: ti.template(), partial: ti.
 
 @ti.kernel
 def _sweep(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wraps: ti.template(), period: Vectors,
-           x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, dt: ti.f32, step: ti.f32, V: Reals,
+           x: Vectors, span: Spans, neighbor: Ints, factor: Reals, dt: ti.f32, step: ti.f32, V: Reals,
            inverse_density: Reals, v: Vectors, stress: SymmetricMatrices, wall_traction: Vectors, c: Scratch,
            partial: RealTable, sums: Reals):  # fmt: skip
     """One step of pressures, stresses and contacts, what it does to velocities and residuals, and the sums of these."""
     for i in range(n):
         update(i, material, law, dt, step, inverse_density[i], v[i], stress, wall_traction, c)
     for i in range(n):
-        total = force(i, mixed, material, law, wraps, period, x, count, neighbor, factor, c)
+        total = force(i, mixed, material, law, wraps, period, x, span, neighbor, factor, c)
         c.a[i] = -inverse_density[i] * total
         v[i] += c.a[i] / dt
     for i in range(n):
-        respond(i, mixed, material, law, wraps, period, x, count, neighbor, factor, step, V[i], inverse_density[i], c)
+        respond(i, mixed, material, law, wraps, period, x, span, neighbor, factor, step, V[i], inverse_density[i], c)
     ti.loop_config(block_dim=1)
     for k in range(BLOCKS):
         tally(k, n, v, c, partial)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
-        system.total_up(k, partial, sums)
+        system.total_up(k, n, partial, sums)
 
 
 @ti.kernel
 def _push(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wraps: ti.template(), period: Vectors,
-          x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, dt: ti.f32, step: ti.f32,
+          x: Vectors, span: Spans, neighbor: Ints, factor: Reals, dt: ti.f32, step: ti.f32,
           inverse_density: Reals, v: Vectors, stress: SymmetricMatrices, wall_traction: Vectors,
           c: Scratch):  # fmt: skip
     """The first half of `_sweep`, where couplings have a say: what it does to free particles."""
     for i in range(n):
         update(i, material, law, dt, step, inverse_density[i], v[i], stress, wall_traction, c)
     for i in range(n):
-        c.a[i] = -inverse_density[i] * force(i, mixed, material, law, wraps, period, x, count, neighbor, factor, c)
+        c.a[i] = -inverse_density[i] * force(i, mixed, material, law, wraps, period, x, span, neighbor, factor, c)
 
 
 @ti.kernel
 def _follow(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wraps: ti.template(), period: Vectors,
-            x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, dt: ti.f32, step: ti.f32, V: Reals,
+            x: Vectors, span: Spans, neighbor: Ints, factor: Reals, dt: ti.f32, step: ti.f32, V: Reals,
             inverse_density: Reals, v: Vectors, c: Scratch, partial: RealTable, sums: Reals):  # fmt: skip
     """The second half: what accelerations, as they are then, do to velocities and residuals."""
     for i in range(n):
         v[i] += c.a[i] / dt
-        respond(i, mixed, material, law, wraps, period, x, count, neighbor, factor, step, V[i], inverse_density[i], c)
+        respond(i, mixed, material, law, wraps, period, x, span, neighbor, factor, step, V[i], inverse_density[i], c)
     ti.loop_config(block_dim=1)
     for k in range(BLOCKS):
         tally(k, n, v, c, partial)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
-        system.total_up(k, partial, sums)
+        system.total_up(k, n, partial, sums)
 
 
 class Friction:
@@ -378,13 +378,13 @@ class Friction:
             self._scratch = key, made
         return self._scratch[1]
 
-    def prepare(self, inverse_density: ti.Ndarray, images: Images) -> None:
+    def prepare(self, inverse_density: ti.Ndarray, whole: system.System) -> None:
         """E as for an isotropic neighborhood: a third of what D has from the neighbors, and all of what their
         lopsidedness adds. Walls have no part in it, and sand sees no images."""
         p = self.world.particles
         p.part.fill(0.0)
-        pairs = (*self.world.neighbors.pairs, images.rows)
-        system.prepare(p.n, *pairs, p.part, False, p.bent, p.L, p.V, inverse_density, 1.0 / 3.0, p.E)
+        near = self.world.neighbors
+        system.prepare(p.n, near.wraps, near.period, whole, p.part, False, p.V, inverse_density, 1.0 / 3.0, p.E)
 
     def warm_start(self, dt: float, dv: ti.Ndarray) -> None:
         """Adds what the stresses of the last step do to velocities."""

@@ -33,7 +33,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, upload, vec3
+from pliant.core.backend import Ints, Reals, RealTable, Spans, Vectors, ivec2, upload, vec3
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
@@ -99,16 +99,16 @@ def passing(i: ti.i32, law: ti.template(), material: ti.template(), V: ti.templa
 
 
 @ti.func
-def inflow(i: ti.i32, n_pairs: ti.i32, rho: ti.f32, gravity: ti.template(), law: ti.template(),
+def inflow(i: ti.i32, row: ivec2, rho: ti.f32, gravity: ti.template(), law: ti.template(),
            material: ti.template(), x: ti.template(), neighbor: ti.template(), factor: ti.template(), V: ti.template(),
            u: ti.template(), water: ti.template(), v: ti.template(), mobility: ti.template()):  # fmt: skip
     """Volume per time that comes in, less what goes out; and the same times the velocity of whence it comes."""
     own = water_potential(i, rho, gravity, x, u)
     share = passing(i, law, material, V, water)
     net, carried = 0.0, vec3(0.0)
-    for k in range(n_pairs):
-        j = neighbor[i, k]
-        T = conductance(i, j, factor[i, k], law, material, V, mobility)
+    for k in range(row[0], row[1]):
+        j = neighbor[k]
+        T = conductance(i, j, factor[k], law, material, V, mobility)
         if T > 0.0:
             drop = water_potential(j, rho, gravity, x, u) - own
             if drop > 0.0:
@@ -122,8 +122,8 @@ def inflow(i: ti.i32, n_pairs: ti.i32, rho: ti.f32, gravity: ti.template(), law:
 
 
 @ti.kernel
-def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, density: Reals, wall_density: Reals, dt: ti.f32, recent: ti.f32, rho: ti.f32,
+def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+            factor: Reals, density: Reals, wall_density: Reals, dt: ti.f32, recent: ti.f32, rho: ti.f32,
             gravity: Vectors, law: RealTable, material: Ints, V: Reals, p: Reals, u: Reals, in_open: Ints,
             c: Pores):  # fmt: skip
     """Who is in the open, mobilities, the shares of free water that may leave, and the diagonal."""
@@ -136,11 +136,11 @@ def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
         if law[material[i], ROLE] == SAND:
             steep = vec3(0.0)
             own = water_potential(i, rho, gravity, x, u)
-            for k in range(count[i]):
-                j = neighbor[i, k]
+            for k in range(span[i][0], span[i][1]):
+                j = neighbor[k]
                 if law[material[j], ROLE] > 0.0:
                     drop = water_potential(j, rho, gravity, x, u) - own
-                    steep += factor[i, k] * drop * difference(x[i], x[j], wraps, period)
+                    steep += factor[k] * drop * difference(x[i], x[j], wraps, period)
             in_open[i] = ti.cast(density[i] + wall_density[i] < OPEN, ti.i32)
             A, B = law[material[i], VISCOUS], law[material[i], INERTIAL]
             c.mobility[i] = 2.0 / (A + ti.sqrt(A * A + 4.0 * B * ti.max(steep.norm(), least)))
@@ -149,21 +149,21 @@ def _survey(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count:
     for i in range(n):
         if law[material[i], ROLE] == WATER:
             own, most = water_potential(i, rho, gravity, x, u), 0.0
-            for k in range(count[i]):
-                j = neighbor[i, k]
+            for k in range(span[i][0], span[i][1]):
+                j = neighbor[k]
                 if law[material[j], ROLE] == SAND:
-                    T = -4.0 * V[i] * factor[i, k] * c.mobility[j]
+                    T = -4.0 * V[i] * factor[k] * c.mobility[j]
                     most += dt * T * ti.max(own - water_potential(j, rho, gravity, x, u), 0.0)
             c.mobility[i] = ti.min(MOST_TAKEN * V[i] / ti.max(most, TINY), 1.0)
     for i in range(n):
         if law[material[i], ROLE] == SAND:
-            for k in range(count[i]):
-                c.D[i] += conductance(i, neighbor[i, k], factor[i, k], law, material, V, c.mobility)
+            for k in range(span[i][0], span[i][1]):
+                c.D[i] += conductance(i, neighbor[k], factor[k], law, material, V, c.mobility)
             c.D[i] *= dt / (law[material[i], POROSITY] * V[i])
 
 
 @ti.kernel
-def _sweep(n: ti.i32, x: Vectors, count: Ints, neighbor: IntTable, factor: RealTable, dt: ti.f32, step: ti.f32,
+def _sweep(n: ti.i32, x: Vectors, span: Spans, neighbor: Ints, factor: Reals, dt: ti.f32, step: ti.f32,
            rho: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals, v: Vectors, u: Reals, water: Reals,
            in_open: Ints, c: Pores, partial: RealTable):  # fmt: skip
     """One projected step u <- u + step residual / D, the residuals after it (what is too much, in volumes of the
@@ -178,7 +178,7 @@ def _sweep(n: ti.i32, x: Vectors, count: Ints, neighbor: IntTable, factor: RealT
             u[i], c.change[i], c.before[i] = new, new - old, c.residual[i]
     for i in range(n):
         if law[material[i], ROLE] == SAND:
-            net, _ = inflow(i, count[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
+            net, _ = inflow(i, span[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
                             c.mobility)  # fmt: skip
             c.residual[i] = (water[i] + dt * net) / (law[material[i], POROSITY] * V[i]) - 1.0
     ti.loop_config(block_dim=1)
@@ -196,8 +196,8 @@ def _sweep(n: ti.i32, x: Vectors, count: Ints, neighbor: IntTable, factor: RealT
 
 
 @ti.kernel
-def _transfer(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-              factor: RealTable, dt: ti.f32, rho: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals,
+def _transfer(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+              factor: Reals, dt: ti.f32, rho: ti.f32, gravity: Vectors, law: RealTable, material: Ints, V: Reals,
               v: Vectors, u: Reals, water: Reals, ids: Ints, seeped: Reals, seeped_v: Vectors,
               heir: Ints, c: Pores):  # fmt: skip
     """What passes in this step, with its velocity, and to whom water that is nearly gone leaves the rest: to
@@ -205,15 +205,15 @@ def _transfer(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, coun
     for i in range(n):
         seeped[i], seeped_v[i] = 0.0, vec3(0.0)
         if law[material[i], ROLE] > 0.0:
-            net, carried = inflow(i, count[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
+            net, carried = inflow(i, span[i], rho, gravity, law, material, x, neighbor, factor, V, u, water, v,
                                   c.mobility)  # fmt: skip
             seeped[i], seeped_v[i] = dt * net, dt * carried
     for i in range(n):
         heir[i] = -1
         if law[material[i], ROLE] == WATER and V[i] + seeped[i] < SMALL * law[material[i], WHOLE]:
             nearest = 1e30
-            for k in range(count[i]):
-                j = neighbor[i, k]
+            for k in range(span[i][0], span[i][1]):
+                j = neighbor[k]
                 role, r = law[material[j], ROLE], difference(x[i], x[j], wraps, period).norm()
                 if role == SAND:
                     r += 1e10  # water goes first
@@ -312,7 +312,7 @@ class Seepage(Stage):
         state = (self.rho, self.gravity, self.law, p.material, p.V)
         _survey(p.n, *near.pairs, p.density, p.wall_density, dt, recent, *state, p.p, p.pore_pressure, p.in_open,
                 self.pores)  # fmt: skip
-        lists = (p.x, near.count, near.neighbor, near.factor)
+        lists = (p.x, near.span, near.neighbor, near.factor)
         weight = self.rho * max(g, LEAST_WEIGHT) * d
         sweeps, step = -1, 0.0
         while True:

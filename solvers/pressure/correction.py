@@ -22,7 +22,7 @@ displacements would lift it again, and still water would boil at 0.2 m/s; and a 
 little buoyancy. (Measured with the walls of `volume_map`.) So at walls gradients stay as they are, and elsewhere they
 are corrected as far as the pressure is the flow's and not the weight's: by the share d |grad v|^2 / g, the ratio of
 what both do to velocities over a spacing, from none at LEAST to all at 1. Without gravity nothing rests. Most of a
-liquid under gravity has plain gradients, and `system` passes by the corrections there (`bent`).
+liquid under gravity has plain gradients, and `system` passes by the corrections there (BENT).
 
 A particle is inside where the measure
 
@@ -36,14 +36,13 @@ them again, by a shift towards where there are fewer (Lind et al. 2012).
 
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatrices, Vectors, mat3, vec6
+from pliant.core.backend import Ints, Reals, Vectors, mat3, vec3, vec4, vec6
 from pliant.core.fields import Field
-from pliant.core.neighbors import difference
-from pliant.solvers.pressure.system import packed
+from pliant.core.neighbors import difference_of_points
+from pliant.solvers.pressure.system import BENT, System, packed, xyz
 
 FIELDS = (
     Field("L", "symmetric", "1", "correction of the gradients that velocities see"),
-    Field("bent", "int", "", "1 where gradients are corrected, or next to it"),
     Field("inside", "real", "1", "1 where fluid surrounds it, 0 elsewhere"),
     Field("lopsided", "vector", "1/m", "towards where there are more particles: sum_j G_ij + E_ij"),
 )
@@ -60,40 +59,50 @@ def surrounded(measure: ti.f32):
     return ti.min(ti.max((measure - SURFACE) / (INSIDE - SURFACE), 0.0), 1.0)
 
 
+@ti.func
+def second_moment(i: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
+    """M_i = -sum_j G_ij x_ij^T."""
+    M = mat3(0.0)
+    for k in range(c.span[i][0], c.span[i][1]):
+        dx = xyz(difference_of_points(c.xo[i], c.xo[c.neighbor[k]], wraps, period))
+        M -= c.factor[k] * dx.outer_product(dx)
+    return M
+
+
 @ti.kernel
-def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-                     factor: RealTable, b: Vectors, spacing: ti.f32, weight: ti.f32, v: Vectors, mixed: ti.template(),
-                     material: Ints, liquid: Reals, image_lopsided: Vectors, image_trace: Reals,
-                     L: SymmetricMatrices, bent: Ints, inside: Reals, lopsided: Vectors):  # fmt: skip
+def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, c: System, b: Vectors, spacing: ti.f32,
+                     weight: ti.f32, mixed: ti.template(), material: Ints, liquid: Reals, image_lopsided: Vectors,
+                     image_trace: Reals, lopsided: Vectors):  # fmt: skip
     """L, and who is inside; images count like neighbors. `b` is the gradient of the walls, `weight` is g / d [1/s^2],
-    and `mixed` says whether there is anything but liquids."""
+    `c.u` are velocities, and `mixed` says whether there is anything but liquids."""
     for i in range(n):
-        bent[i] = 0
-    for i in range(n):
-        L[i], inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, image_lopsided[i]
+        c.L[i], c.inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, image_lopsided[i]
         if liquid[material[i]] > 0.0:
-            B, among_liquid, total = mat3(0.0), 1.0, image_lopsided[i]
-            M = mat3(0.0)
-            for k in range(count[i]):
-                j = neighbor[i, k]
-                dx = difference(x[i], x[j], wraps, period)
-                B += factor[i, k] * dx.outer_product(v[i] - v[j])
-                M -= factor[i, k] * dx.outer_product(dx)
-                total += factor[i, k] * dx
+            xi, ui, among_liquid = c.xo[i], c.u[i], 1.0
+            square, along_x, along_y, along_z = vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0)
+            for k in range(c.span[i][0], c.span[i][1]):
+                j = c.neighbor[k]
+                dx = difference_of_points(xi, c.xo[j], wraps, period)
+                G, du = c.factor[k] * dx, ui - c.u[j] + vec4(0.0, 0.0, 0.0, 1.0)
+                square -= G * dx
+                along_x += G[0] * du  # a row of sum_j G_ij (u_i - u_j)^T, and sum_j G_ij as the fourth
+                along_y += G[1] * du
+                along_z += G[2] * du
                 if ti.static(mixed):
-                    among_liquid *= ti.select(factor[i, k] == 0.0, 1.0, liquid[material[j]])
+                    among_liquid *= ti.select(c.factor[k] == 0.0, 1.0, liquid[material[j]])
+            total = image_lopsided[i] + vec3(along_x[3], along_y[3], along_z[3])
             lopsided[i] = total
-            measure = (M.trace() + image_trace[i]) / 3.0 - spacing * total.norm()
+            measure = (square.sum() + image_trace[i]) / 3.0 - spacing * total.norm()
             share = ti.min(surrounded(measure), among_liquid)
-            inside[i] = ti.select(share == 1.0, 1.0, 0.0)
-            of_flow = ti.min(B.norm_sqr() / ti.max(weight, TINY), 1.0)
-            share *= ti.max(of_flow - LEAST, 0.0) / (1.0 - LEAST)
+            c.inside[i] = ti.select(share == 1.0, 1.0, 0.0)
+            shear = xyz(along_x).norm_sqr() + xyz(along_y).norm_sqr() + xyz(along_z).norm_sqr()
+            share *= ti.max(ti.min(shear / ti.max(weight, TINY), 1.0) - LEAST, 0.0) / (1.0 - LEAST)
             if share > 0.0 and b[i].norm() == 0.0:
-                N = (share * M + (1.0 - share) * mat3([[1, 0, 0], [0, 1, 0], [0, 0, 1]])).inverse()
-                L[i] = packed(N)
-                bent[i] = 1
-                for k in range(count[i]):
-                    bent[neighbor[i, k]] = 1
+                M = second_moment(i, wraps, period, c)
+                c.L[i] = packed((share * M + (1.0 - share) * mat3([[1, 0, 0], [0, 1, 0], [0, 0, 1]])).inverse())
+                ti.atomic_or(c.special[i], BENT)
+                for k in range(c.span[i][0], c.span[i][1]):
+                    ti.atomic_or(c.special[c.neighbor[k]], BENT)
 
 
 @ti.kernel

@@ -21,7 +21,7 @@ import taichi as ti
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from pliant.core.backend import Ints, IntTable, Reals
+from pliant.core.backend import Ints, Reals, Spans
 from pliant.core.fields import Field
 from pliant.core.world import World
 
@@ -39,16 +39,16 @@ def _hold(n: ti.i32, wall_density: Reals, inverse_density: Reals, held: Ints):
 
 
 @ti.kernel
-def _pass_on(n: ti.i32, count: Ints, neighbor: IntTable, held: Ints, changed: Ints):
+def _pass_on(n: ti.i32, span: Spans, neighbor: Ints, held: Ints, changed: Ints):
     """Who has a neighbor that is held is held. Threads may see each other's news early or late: that changes how often
     this must be repeated, and not what comes out in the end."""
     changed[0] = 0
     for i in range(n):
         if held[i] == 0:
-            k = 0
-            while k < count[i] and held[neighbor[i, k]] == 0:
+            k, end = span[i][0], span[i][1]
+            while k < end and held[neighbor[k]] == 0:
                 k += 1
-            if k < count[i]:
+            if k < end:
                 held[i], changed[0] = 1, 1
 
 
@@ -61,7 +61,7 @@ def keep_angular_momentum(world: World) -> None:
     changed = np.ones(1, np.int32)
     _hold(p.n, p.wall_density, p.inverse_density, p.held)
     while changed[0]:
-        _pass_on(p.n, near.count, near.neighbor, p.held, changed)
+        _pass_on(p.n, near.span, near.neighbor, p.held, changed)
     rows = np.flatnonzero(p.numpy("held") == 0)
     if not len(rows):
         return  # as in a pool

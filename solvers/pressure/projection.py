@@ -88,6 +88,7 @@ class Projection(PressureSolver):
         self.corrected = self.has_liquid and self.friction is None
         mirrored = upload(liquid * self.corrected, ti.f32)
         self.images = world.walls.images = Images(world.walls, world.neighbors, mirrored, self.corrected)
+        self._system: tuple | None = None
         self._heads = np.zeros((BLOCKS, 2), np.float32)
         self.tense, self._tense = False, np.zeros(1, np.int32)  # whether anything was under tension in this step
 
@@ -106,12 +107,15 @@ class Projection(PressureSolver):
         p = self.world.particles
         apparent = p.effective_inverse_density if "effective_inverse_density" in p.schema else p.inverse_density
         self.images.update()
-        correction.find_corrections(p.n, *self.world.neighbors.pairs, p.wall_gradient, self.world.spacing,
-                                    self.weight, p.v, self._mixed, p.material, self._liquid, p.image_lopsided,
-                                    p.image_trace, p.L, p.bent, p.inside, p.lopsided)  # fmt: skip
-        system.prepare(p.n, *self.operator(), p.V, apparent, 1.0, p.D)
+        near, whole = self.world.neighbors, self.arrays
+        system.pack(p.n, p.x, p.v, whole)
+        correction.find_corrections(p.n, near.wraps, near.period, whole, p.wall_gradient, self.world.spacing,
+                                    self.weight, self._mixed, p.material, self._liquid, p.image_lopsided,
+                                    p.image_trace, p.lopsided)  # fmt: skip
+        system.prepare(p.n, near.wraps, near.period, whole, self.images.gradient, self.corrected, p.V, apparent, 1.0,
+                       p.D)  # fmt: skip
         if self.friction:
-            self.friction.prepare(apparent, self.images)
+            self.friction.prepare(apparent, whole)
         self.couplings = [coupling for coupling in self.world.couplings if coupling.prepare()]
 
     @property
@@ -120,10 +124,21 @@ class Projection(PressureSolver):
         return float(np.linalg.norm(self.world.gravity)) / self.world.spacing
 
     def operator(self, velocities: bool = True) -> tuple:
-        """What kernels take after n for K as velocities see it, or displacements: pairs, walls and corrections."""
-        p = self.world.particles
-        images = self.images
-        return (*self.world.neighbors.pairs, images.rows, images.gradient, self.corrected and velocities, p.bent, p.L)
+        """What kernels take after n for K as velocities see it, or displacements."""
+        near = self.world.neighbors
+        return near.wraps, near.period, self.corrected and velocities, self.arrays
+
+    @property
+    def arrays(self) -> system.System:
+        """The system as kernels take it; made anew when some of its arrays have grown."""
+        p, near, images = self.world.particles, self.world.neighbors, self.images
+        parts = (p.capacity, near.span, near.neighbor, images.rows)
+        if self._system is None or any(a is not b for a, b in zip(parts, self._system[0], strict=True)):
+            names = ("special", "L", "inside", "D", "xq", "xo", "u", "q", "response", "residual")
+            made = system.System(span=near.span, neighbor=near.neighbor, factor=near.factor, b=images.gradient,
+                                 **images.arrays, **{name: getattr(p, name) for name in names})  # fmt: skip
+            self._system = parts, made
+        return self._system[1]
 
     def warm_start(self, dt: float) -> None:
         p = self.world.particles
@@ -131,7 +146,7 @@ class Projection(PressureSolver):
         dv = p.a if acting else p.v
         if acting:
             dv.fill(0.0)
-        system.begin(p.n, *self.operator(), p.inverse_density, dt, p.p, p.q, dv)
+        system.begin(p.n, *self.operator(), p.inverse_density, dt, p.p, dv)
         if self.friction:
             self.friction.warm_start(dt, dv)
         if acting:
@@ -166,9 +181,8 @@ class Projection(PressureSolver):
                 velocities: bool = True) -> None:  # fmt: skip
         """Finds the residuals that velocities, or displacements beside them, are to remove (`system.predict`)."""
         p = self.world.particles
-        system.predict(p.n, *self.operator(velocities), p.inside, p.wall_flux, p.wall_density, p.density, p.D,
-                       self.least, p.v, dt, compression, feedback, slack, p.q, p.response, p.residual, self.partial,
-                       self.sums)  # fmt: skip
+        system.predict(p.n, *self.operator(velocities), p.wall_flux, p.wall_density, p.density, self.least, p.v, dt,
+                       compression, feedback, slack, self.partial, self.sums)  # fmt: skip
 
     def solve_velocities(self, dt: float, compression: float, tolerance: float, feedback: float = 0.0,
                          slack: float = system.UNBOUNDED) -> SolveResult:  # fmt: skip
@@ -236,15 +250,14 @@ class PressureSweeps:
 
     def run(self, step: float) -> None:
         solver, p, rate = self.solver, self.solver.world.particles, 1.0 / self.dt
-        operator, volume = (*solver.operator(self.slides), p.inside), solver.world.spacing**3
+        operator, volume = solver.operator(self.slides), solver.world.spacing**3
         if not solver.bound:
-            system.iterate(p.n, *operator, p.V, volume, p.inverse_density, p.D, solver.least, rate, step, p.q,
-                           p.change, p.a, self.moved, p.response, p.residual, solver.partial, solver.sums)  # fmt: skip
+            system.iterate(p.n, *operator, p.V, volume, p.inverse_density, solver.least, rate, step, self.moved,
+                           solver.partial, solver.sums)  # fmt: skip
             return
-        system.push(p.n, *operator, p.inverse_density, p.D, solver.least, step, p.residual, p.q, p.change, p.a)
+        system.push(p.n, *operator, p.inverse_density, solver.least, step, p.a)
         self.push(step)
-        system.follow(p.n, *operator, p.V, volume, p.D, solver.least, rate, p.q, p.change, p.a, self.moved, p.response,
-                      p.residual, solver.partial, solver.sums)  # fmt: skip
+        system.follow(p.n, *operator, p.V, volume, solver.least, rate, p.a, self.moved, solver.partial, solver.sums)
         self.tally(step)
 
     def push(self, step: float) -> None:

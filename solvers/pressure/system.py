@@ -21,24 +21,48 @@ Inside a liquid, where fluid surrounds a particle, two things are different (`co
 that are exact for linear fields, L_i G_ij in place of G_ij; the adjoint is sum_j (p_i L_i + p_j L_j) G_ij. And matter
 there must neither gather nor part, so that p may have either sign.
 
-K is three operations: `pressure_gradient` (forces of pressures), `constrain` (what those who move together make of the
-accelerations, see `world.Coupling`) and `divergence` (growth of densities). Where nothing couples, one kernel does all.
+K is three operations: `find_displacements` (forces of pressures), `constrain` (what those who move together make of the
+accelerations, see `world.Coupling`) and `find_growth` (of densities). Where nothing couples, one kernel does all.
+
+What sums over pairs read of a neighbor is in vectors of four (`core.neighbors`): `xq`, its place and the last change of
+its pressure; `xo`, its place and zero; and `u`, its displacement or velocity, and a number that nothing depends on. The
+compiler turns such a sum into vector code if its loop does nothing else and stores all of it. So each block of
+particles is gone through twice: first come sums over pairs with plain gradients, then what is special about some.
+(`a[i] += b` is atomic unless i is the index of the outermost loop, and `a[i] = a[i] + b` is not.)
 """
+
+from typing import TypeAlias
 
 import taichi as ti
 
-from pliant.boundary.images import Rows
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatrices, Vectors, mat3, vec3, vec6
+from pliant.core.backend import (
+    Ints,
+    Points,
+    Reals,
+    RealTable,
+    Spans,
+    SymmetricMatrices,
+    Vectors,
+    mat3,
+    share,
+    turns,
+    vec3,
+    vec4,
+    vec6,
+)
 from pliant.core.fields import Field
-from pliant.core.neighbors import difference
-from pliant.core.reduce import BLOCKS, block
+from pliant.core.neighbors import difference_of_points
+from pliant.core.reduce import BLOCKS, block, blocks
 
 FIELDS = (
-    Field("a", "vector", "m", "displacement by the last change of pressure: dt^2 times its acceleration"),
+    Field("xq", "point", "m, Pa s^2", "position, and the last change of q"),
+    Field("xo", "point", "m", "position, and 0"),
+    Field("u", "point", "m", "displacement by the last change of pressure, or a velocity [m/s]; the fourth is no use"),
+    Field("a", "vector", "m", "the same displacement, for couplings: dt^2 times the acceleration"),
     Field("D", "real", "1/(Pa s^2)", "diagonal of K"),
+    Field("special", "int", "", "whether walls add to its sums, and gradients are corrected around it, see AT_WALL"),
     Field("residual", "real", "1", "density ratio still to be removed"),
     Field("q", "real", "Pa s^2", "dt^2 times pressure"),
-    Field("change", "real", "Pa s^2", "last change of q"),
     Field("response", "real", "1", "what the last change of q did to the density ratio"),
 )
 # The density ratio up to which nothing pushes. Layers that slide past each other change the mean density by some 1e-5;
@@ -48,6 +72,15 @@ REST = 1.0001
 # What a solve sums up, and the number of these sums
 COMPRESSION, TWO_SIDED, LENGTH, CURVATURE, LARGEST, MEMBERS, SOURCE, SUMS = range(8)
 UNBOUNDED = 1e30  # a tension that no pressure reaches
+SAMPLES = 4096  # particles that tell the mean of a source
+AT_WALL, BENT = 1, 2  # what makes a particle special: walls add to its sums, gradients are corrected around it
+
+# The system as kernels take it: pairs, images in walls, gradients of the walls, corrections, and what a solve works on.
+System: TypeAlias = ti.types.argpack(
+    span=Spans, neighbor=Ints, factor=Reals, image_start=Ints, image_count=Ints, image_of=Ints, image_slot=Ints,
+    image_E=Vectors, image_B=Vectors, b=Vectors, special=Ints, L=SymmetricMatrices, inside=Reals, D=Reals, xq=Points,
+    xo=Points, u=Points, q=Reals, response=Reals, residual=Reals,
+)  # fmt: skip
 
 
 @ti.func
@@ -64,136 +97,188 @@ def packed(s: mat3):
 
 
 @ti.func
-def bends(i: ti.i32, corrected: ti.template(), bent: ti.template()):
+def xyz(point: vec4):
+    """The first three components."""
+    return vec3(point[0], point[1], point[2])
+
+
+@ti.kernel
+def pack(n: ti.i32, x: Vectors, v: Vectors, c: System):
+    """Positions and velocities in vectors of four, and who is at a wall."""
+    for i in range(n):
+        c.xq[i], c.xo[i], c.u[i] = vec4(x[i], 0.0), vec4(x[i], 0.0), vec4(v[i], 0.0)
+        c.special[i] = ti.select(c.b[i].norm_sqr() > 0.0 or c.image_count[i] > 0, AT_WALL, 0)
+
+
+@ti.func
+def bends(i: ti.i32, corrected: ti.template(), c: ti.template()):
     """Whether gradients are corrected around here."""
     result = 0
     if ti.static(corrected):
-        result = bent[i]
+        result = c.special[i] & BENT
     return result
 
 
+@ti.func
+def plain_end(i: ti.i32, corrected: ti.template(), c: ti.template()):
+    """Where the row of i ends for sums with plain gradients: where it begins if gradients are corrected there."""
+    return ti.select(bends(i, corrected, c) > 0, c.span[i][0], c.span[i][1])
+
+
 @ti.kernel
-def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
-            V: Reals, inverse_density: Reals, share: ti.f32, D: Reals):  # fmt: skip
-    """D_i = w_i |sum_j L_i G_ij + b_i|^2 + share sum_j w_j V_i / V_j |L_i G_ij - B_ij|^2 with the inverse densities w;
-    share is 1 for pressures."""
+def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, c: System, b: Vectors, corrected: ti.template(), V: Reals,
+            inverse_density: Reals, part: ti.f32, D: Reals):  # fmt: skip
+    """D_i = w_i |sum_j L_i G_ij + b_i|^2 + part sum_j w_j V_i / V_j |L_i G_ij - B_ij|^2 with the inverse densities w,
+    where the part is 1 for pressures."""
     for i in range(n):
-        total, others = vec3(0.0), 0.0
-        for k in range(count[i]):
-            j = neighbor[i, k]
-            G = factor[i, k] * difference(x[i], x[j], wraps, period)
-            if bends(i, corrected, bent):
-                G = times(L[i], G)
-            total += G
-            others += inverse_density[j] / V[j] * G.dot(G)
-        for k in range(rows.image_start[i], rows.image_start[i] + rows.image_count[i]):  # images of the same neighbors
-            j, slot, B = rows.image_of[k], rows.image_slot[k], rows.image_B[k]
-            G = factor[i, slot] * difference(x[i], x[j], wraps, period)
-            if bends(i, corrected, bent):
-                G = times(L[i], G)
-            others += inverse_density[j] / V[j] * B.dot(B - 2.0 * G)
-        total += b[i]
-        D[i] = inverse_density[i] * total.dot(total) + share * V[i] * others
+        c.q[i] = inverse_density[i] / V[i]
+    for turn in range(turns(blocks(n))):
+        lo, hi = block(share(turn, blocks(n)), n)
+        for i in range(lo, hi):
+            xi, total, squares = c.xo[i], vec4(0.0), vec4(0.0)
+            for k in range(c.span[i][0], plain_end(i, corrected, c)):
+                j = c.neighbor[k]
+                G = c.factor[k] * difference_of_points(xi, c.xo[j], wraps, period)
+                total += G
+                squares += c.q[j] * G * G
+            c.u[i] = total
+            D[i] = squares.sum()
+        for i in range(lo, hi):
+            total, others = xyz(c.u[i]), D[i]
+            if bends(i, corrected, c):
+                for k in range(c.span[i][0], c.span[i][1]):
+                    j = c.neighbor[k]
+                    G = times(c.L[i], c.factor[k] * xyz(difference_of_points(c.xo[i], c.xo[j], wraps, period)))
+                    total += G
+                    others += c.q[j] * G.norm_sqr()
+            for k in range(c.image_start[i], c.image_start[i] + c.image_count[i]):  # images of the same neighbors
+                j, B = c.image_of[k], c.image_B[k]
+                G = c.factor[c.image_slot[k]] * xyz(difference_of_points(c.xo[i], c.xo[j], wraps, period))
+                if bends(i, corrected, c):
+                    G = times(c.L[i], G)
+                others += c.q[j] * B.dot(B - 2.0 * G)
+            D[i] = inverse_density[i] * (total + b[i]).norm_sqr() + part * V[i] * others
+
+
+# --- the three operations -------------------------------------------------------------------------------
 
 
 @ti.func
-def pressure_gradient(i: ti.i32, q: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-                      count: ti.template(), neighbor: ti.template(), factor: ti.template(), rows: ti.template(),
-                      b: ti.template(), corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
-    """sum_j (q_i L_i + q_j L_j) G_ij + q_j E_ij + q_i b_i: minus the force of pressures q."""
-    total = vec3(0.0)
-    if bends(i, corrected, bent):
-        for k in range(count[i]):
-            j = neighbor[i, k]
-            total += times(q[i] * L[i] + q[j] * L[j], factor[i, k] * difference(x[i], x[j], wraps, period))
-    else:
-        for k in range(count[i]):
-            j = neighbor[i, k]
-            total += (q[i] + q[j]) * factor[i, k] * difference(x[i], x[j], wraps, period)
-    for k in range(rows.image_start[i], rows.image_start[i] + rows.image_count[i]):
-        total += q[rows.image_of[k]] * rows.image_E[k]
-    return total + q[i] * b[i]
+def find_displacements(lo: ti.i32, hi: ti.i32, rate: ti.f32, inverse_density: ti.template(), wraps: ti.template(),
+                       period: ti.template(), corrected: ti.template(), c: ti.template()):  # fmt: skip
+    """u_i = -rate w_i (sum_j (q_i L_i + q_j L_j) G_ij + q_j E_ij + q_i b_i): what the pressures q in `xq` do to free
+    particles. Where D is zero nothing presses: most of a solid is passed by."""
+    for i in range(lo, hi):
+        xi, total = c.xq[i], vec4(0.0)
+        for k in range(c.span[i][0], ti.select(c.D[i] > 0.0, plain_end(i, corrected, c), 0)):
+            xj = c.xq[c.neighbor[k]]
+            total += ((xi[3] + xj[3]) * c.factor[k]) * difference_of_points(xi, xj, wraps, period)
+        c.u[i] = (-rate * inverse_density[i]) * total
+    for i in range(lo, hi):
+        if c.special[i] > 0 and c.D[i] > 0.0:
+            xi, total = c.xq[i], c.xq[i][3] * c.b[i]
+            if bends(i, corrected, c):
+                own = xi[3] * c.L[i]
+                for k in range(c.span[i][0], c.span[i][1]):
+                    j = c.neighbor[k]
+                    xj = c.xq[j]
+                    G = c.factor[k] * xyz(difference_of_points(xi, xj, wraps, period))
+                    total += times(own + xj[3] * c.L[j], G)
+            for k in range(c.image_start[i], c.image_start[i] + c.image_count[i]):
+                total += c.xq[c.image_of[k]][3] * c.image_E[k]
+            c.u[i] = c.u[i] - vec4(rate * inverse_density[i] * total, 0.0)
 
 
 @ti.func
-def divergence(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-               count: ti.template(), neighbor: ti.template(), factor: ti.template(), rows: ti.template(),
-               b: ti.template(), corrected: ti.template(), bent: ti.template(), L: ti.template()):  # fmt: skip
-    """sum_j L_i G_ij . (u_i - u_j) + B_ij . u_j + b_i . u_i: growth of the density ratio by displacements or velocities
-    u."""
-    total = 0.0
-    if bends(i, corrected, bent):
-        total = gradient_of(i, u, wraps, period, x, count, neighbor, factor, L).trace()
-    else:
-        for k in range(count[i]):
-            j = neighbor[i, k]
-            total += factor[i, k] * difference(x[i], x[j], wraps, period).dot(u[i] - u[j])
-    return total + divergence_at_walls(i, u, rows, b)
+def find_growth(lo: ti.i32, hi: ti.i32, wraps: ti.template(), period: ti.template(), corrected: ti.template(),
+                c: ti.template()):  # fmt: skip
+    """response_i = sum_j L_i G_ij . (u_i - u_j) + B_ij . u_j + b_i . u_i: growth of the density ratio by displacements
+    or velocities u. None where D is zero."""
+    for i in range(lo, hi):
+        xi, ui, growth = c.xo[i], c.u[i], vec4(0.0)
+        for k in range(c.span[i][0], ti.select(c.D[i] > 0.0, plain_end(i, corrected, c), 0)):
+            j = c.neighbor[k]
+            growth += (c.factor[k] * difference_of_points(xi, c.xo[j], wraps, period)) * (ui - c.u[j])
+        c.response[i] = growth.sum()
+    for i in range(lo, hi):
+        if c.special[i] > 0 and c.D[i] > 0.0:
+            growth = c.response[i] + c.b[i].dot(xyz(c.u[i]))
+            if bends(i, corrected, c):
+                growth += gradient_of(i, wraps, period, c).trace()
+            for k in range(c.image_start[i], c.image_start[i] + c.image_count[i]):
+                growth += c.image_B[k].dot(xyz(c.u[c.image_of[k]]))
+            c.response[i] = growth
 
 
 @ti.func
-def divergence_at_walls(i: ti.i32, u: ti.template(), rows: ti.template(), b: ti.template()):
-    """b_i . u_i + sum_j B_ij . u_j: what walls and images have in it."""
-    total = b[i].dot(u[i])
-    for k in range(rows.image_start[i], rows.image_start[i] + rows.image_count[i]):
-        total += rows.image_B[k].dot(u[rows.image_of[k]])
-    return total
-
-
-@ti.func
-def gradient_of(i: ti.i32, u: ti.template(), wraps: ti.template(), period: ti.template(), x: ti.template(),
-                count: ti.template(), neighbor: ti.template(), factor: ti.template(), L: ti.template()):  # fmt: skip
+def gradient_of(i: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
     """Minus grad u, as the corrected gradients see it: sum_j L_i G_ij (u_i - u_j)^T."""
-    B = mat3(0.0)
-    for k in range(count[i]):
-        j = neighbor[i, k]
-        B += (factor[i, k] * difference(x[i], x[j], wraps, period)).outer_product(u[i] - u[j])
-    s = L[i]
+    xi, ui, B = c.xo[i], c.u[i], mat3(0.0)
+    for k in range(c.span[i][0], c.span[i][1]):
+        j = c.neighbor[k]
+        G = c.factor[k] * xyz(difference_of_points(xi, c.xo[j], wraps, period))
+        B += G.outer_product(xyz(ui - c.u[j]))
+    s = c.L[i]
     return mat3([[s[0], s[5], s[4]], [s[5], s[1], s[3]], [s[4], s[3], s[2]]]) @ B
 
 
+# --- a solve --------------------------------------------------------------------------------------------
+
+
 @ti.kernel
-def begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-          factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
-          inverse_density: Reals, dt: ti.f32, p: Reals, q: Reals, dv: Vectors):  # fmt: skip
+def begin(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System,
+          inverse_density: Reals, dt: ti.f32, p: Reals, dv: Vectors):  # fmt: skip
     """Starts from the pressures of the last step: adds what they do to velocities."""
     for i in range(n):
-        q[i] = dt * dt * p[i]
-    for i in range(n):
-        dv[i] -= inverse_density[i] / dt * pressure_gradient(i, q, wraps, period, x, count, neighbor, factor, rows, b,
-                                                             corrected, bent, L)  # fmt: skip
+        c.q[i] = dt * dt * p[i]
+        c.xq[i][3] = c.q[i]
+    for turn in range(turns(blocks(n))):
+        lo, hi = block(share(turn, blocks(n)), n)
+        find_displacements(lo, hi, 1.0 / dt, inverse_density, wraps, period, corrected, c)
+        for i in range(lo, hi):
+            dv[i] = dv[i] + xyz(c.u[i])
 
 
 @ti.kernel
-def predict(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
-            inside: Reals, flux: Reals, wall: Reals, density: Reals, D: Reals, least: ti.f32, v: Vectors, dt: ti.f32,
-            compression: ti.f32, feedback: ti.f32, slack: ti.f32, q: Reals, source: Reals, residual: Reals,
-            partial: RealTable, sums: Reals):  # fmt: skip
+def predict(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System, flux: Reals,
+            wall: Reals, density: Reals, least: ti.f32, v: Vectors, dt: ti.f32, compression: ti.f32, feedback: ti.f32,
+            slack: ti.f32, partial: RealTable, sums: Reals):  # fmt: skip
     """residual = dt d rho/dt + (rho - 1): the excess at the end of the step. Of an excess that is there already only
     the share `compression` counts; what is missing counts whole, so that thinned-out particles may come closer. Inside
     a liquid either counts whole, but of what is within the `slack` only the share `feedback`. The source is
-    dt^2 |tr((grad v)^2)|: what velocities do in a step to their own divergence."""
+    dt^2 |tr((grad v)^2)|: what velocities do in a step to their own divergence, of which some SAMPLES give the mean.
+    Members have something to push against: the inside of a solid has not, and must not dilute the mean."""
+    every = (n + SAMPLES - 1) // SAMPLES
     for i in range(n):
-        rate = 0.0
-        source[i] = 0.0
-        if ti.static(corrected):
-            B = gradient_of(i, v, wraps, period, x, count, neighbor, factor, L)
-            rate = B.trace() + divergence_at_walls(i, v, rows, b)
-            source[i] = dt * dt * ti.abs((B @ B).trace())
-        else:
-            rate = divergence(i, v, wraps, period, x, count, neighbor, factor, rows, b, corrected, bent, L)
-        excess = density[i] + wall[i] - REST
-        error = ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
-        within = excess - (1.0 - feedback) * ti.min(ti.max(excess, -slack), slack)
-        residual[i] = dt * (rate - flux[i]) + ti.select(inside[i] > 0.0, within, error)
-    ti.loop_config(block_dim=1)
-    for s in range(BLOCKS):
-        survey(s, n, D, least, inside, q, source, residual, partial)
+        c.u[i] = vec4(v[i], 0.0)
+    for turn in range(turns(blocks(n))):
+        s = share(turn, blocks(n))
+        lo, hi = block(s, n)
+        find_growth(lo, hi, wraps, period, corrected, c)
+        over, error, worst, members, sources = 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(lo, hi):
+            source = 0.0
+            if ti.static(corrected):
+                if i % every == 0:
+                    B = gradient_of(i, wraps, period, c)
+                    source = every * dt * dt * ti.abs((B @ B).trace())
+            excess = density[i] + wall[i] - REST
+            missing = ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
+            within = excess - (1.0 - feedback) * ti.min(ti.max(excess, -slack), slack)
+            r = dt * (c.response[i] - flux[i]) + ti.select(c.inside[i] > 0.0, within, missing)
+            c.residual[i] = r
+            if c.D[i] > least:
+                members += 1.0
+                sources += source
+                over += ti.max(r, 0.0)
+                error += two_sided(r, c.q[i], c.inside[i])
+                worst = ti.max(worst, r)
+        if lo < hi:
+            partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
+            partial[s, MEMBERS], partial[s, SOURCE] = members, sources
     ti.loop_config(serialize=True)
     for k in range(SUMS):
-        total_up(k, partial, sums)
+        total_up(k, n, partial, sums)
 
 
 @ti.func
@@ -203,28 +288,9 @@ def two_sided(r: ti.f32, q: ti.f32, inside: ti.f32):
 
 
 @ti.func
-def survey(s: ti.i32, n: ti.i32, D: ti.template(), least: ti.f32, inside: ti.template(), q: ti.template(),
-           source: ti.template(), residual: ti.template(), partial: ti.template()):  # fmt: skip
-    """Sums of the errors in one block, and how many particles have something to push against: the inside of a solid has
-    not, and must not dilute the mean."""
-    lo, hi = block(s, n)
-    over, error, worst, members, sources = 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(lo, hi):
-        if D[i] > least:
-            r = residual[i]
-            members += 1.0
-            sources += source[i]
-            over += ti.max(r, 0.0)
-            error += two_sided(r, q[i], inside[i])
-            worst = ti.max(worst, r)
-    partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
-    partial[s, MEMBERS], partial[s, SOURCE] = members, sources
-
-
-@ti.func
-def total_up(k: ti.i32, partial: ti.template(), sums: ti.template()):
+def total_up(k: ti.i32, n: ti.i32, partial: ti.template(), sums: ti.template()):
     total = 0.0
-    for s in range(BLOCKS):
+    for s in range(blocks(n)):
         total = ti.select(k == LARGEST, ti.max(total, partial[s, k]), total + partial[s, k])
     sums[k] = total
 
@@ -238,71 +304,70 @@ def projected(old: ti.f32, step: ti.f32, residual: ti.f32, D: ti.f32, least: ti.
 
 
 @ti.func
-def tally(s: ti.i32, n: ti.i32, V: ti.template(), volume: ti.f32, D: ti.template(), least: ti.f32,
-          inside: ti.template(), q: ti.template(), change: ti.template(), response: ti.template(),
-          residual: ti.template(), partial: ti.template()):  # fmt: skip
+def step_along(i: ti.i32, step: ti.f32, least: ti.f32, c: ti.template()):
+    """q <- q + step residual / D, projected; `xq` gets the change."""
+    old = c.q[i]
+    c.q[i] = projected(old, step, c.residual[i], c.D[i], least, c.inside[i])
+    c.xq[i][3] = c.q[i] - old
+
+
+@ti.func
+def tally(s: ti.i32, lo: ti.i32, hi: ti.i32, V: ti.template(), volume: ti.f32, least: ti.f32, partial: ti.template(),
+          c: ti.template()):  # fmt: skip
     """Takes the response over into the residuals of one block, and sums up compression, the two-sided error, V dq D dq
     and V dq K dq (V in units of `volume`), and the largest compression."""
-    lo, hi = block(s, n)
     over, error, length, curvature, worst = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(lo, hi):
-        r = residual[i] + response[i]
-        residual[i] = r
-        if D[i] > least:
+        r, change = c.residual[i] + c.response[i], c.xq[i][3]
+        c.residual[i] = r
+        if c.D[i] > least:
             over += ti.max(r, 0.0)
-            error += two_sided(r, q[i], inside[i])
-            length += V[i] / volume * D[i] * change[i] ** 2
-            curvature -= V[i] / volume * change[i] * response[i]
+            error += two_sided(r, c.q[i], c.inside[i])
+            length += V[i] / volume * c.D[i] * change**2
+            curvature -= V[i] / volume * change * c.response[i]
             worst = ti.max(worst, r)
-    partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
-    partial[s, LENGTH], partial[s, CURVATURE] = length, curvature
+    if lo < hi:
+        partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
+        partial[s, LENGTH], partial[s, CURVATURE] = length, curvature
 
 
 @ti.kernel
-def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-            factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
-            inside: Reals, V: Reals, volume: ti.f32, inverse_density: Reals, D: Reals, least: ti.f32, rate: ti.f32,
-            step: ti.f32, q: Reals, change: Reals, a: Vectors, moved: Vectors, response: Reals, residual: Reals,
+def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System, V: Reals,
+            volume: ti.f32, inverse_density: Reals, least: ti.f32, rate: ti.f32, step: ti.f32, moved: Vectors,
             partial: RealTable, sums: Reals):  # fmt: skip
     """One projected step q <- q + step residual / D, what it does to residuals and to `moved` (velocities at a
     rate of 1/dt, or positions at 1), and the sums of `tally`."""
     for i in range(n):
-        old = q[i]
-        q[i] = projected(old, step, residual[i], D[i], least, inside[i])
-        change[i] = q[i] - old
-    for i in range(n):
-        a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, rows, b,
-                                                       corrected, bent, L)  # fmt: skip
-        moved[i] += rate * a[i]
-    for i in range(n):
-        response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, rows, b, corrected, bent, L)
-    ti.loop_config(block_dim=1)
-    for s in range(BLOCKS):
-        tally(s, n, V, volume, D, least, inside, q, change, response, residual, partial)
+        step_along(i, step, least, c)
+    for turn in range(turns(blocks(n))):
+        lo, hi = block(share(turn, blocks(n)), n)
+        find_displacements(lo, hi, 1.0, inverse_density, wraps, period, corrected, c)
+        for i in range(lo, hi):
+            moved[i] = moved[i] + rate * xyz(c.u[i])
+    for turn in range(turns(blocks(n))):
+        s = share(turn, blocks(n))
+        lo, hi = block(s, n)
+        find_growth(lo, hi, wraps, period, corrected, c)
+        tally(s, lo, hi, V, volume, least, partial, c)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
-        total_up(k, partial, sums)
+        total_up(k, n, partial, sums)
 
 
 # --- the same in parts, for what couples ----------------------------------------------------------------
 
 
 @ti.kernel
-def push(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-         factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
-         inside: Reals, inverse_density: Reals, D: Reals, least: ti.f32, step: ti.f32, residual: Reals, q: Reals,
-         change: Reals, a: Vectors):  # fmt: skip
-    """The first half of `iterate`, and what it does to free particles. Where D is zero nothing presses: most of a solid
-    is passed by."""
+def push(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System, inverse_density: Reals,
+         least: ti.f32, step: ti.f32, a: Vectors):  # fmt: skip
+    """The first half of `iterate`, and what it does to free particles."""
     for i in range(n):
-        old = q[i]
-        q[i] = projected(old, step, residual[i], D[i], least, inside[i])
-        change[i] = q[i] - old
-    for i in range(n):
-        a[i] = vec3(0.0)
-        if D[i] > 0.0:
-            a[i] = -inverse_density[i] * pressure_gradient(i, change, wraps, period, x, count, neighbor, factor, rows,
-                                                           b, corrected, bent, L)  # fmt: skip
+        step_along(i, step, least, c)
+    for turn in range(turns(blocks(n))):
+        lo, hi = block(share(turn, blocks(n)), n)
+        find_displacements(lo, hi, 1.0, inverse_density, wraps, period, corrected, c)
+        for i in range(lo, hi):
+            a[i] = xyz(c.u[i])
 
 
 @ti.kernel
@@ -312,22 +377,21 @@ def add(n: ti.i32, rate: ti.f32, a: Vectors, moved: Vectors):
 
 
 @ti.kernel
-def follow(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-           factor: RealTable, rows: Rows, b: Vectors, corrected: ti.template(), bent: Ints, L: SymmetricMatrices,
-           inside: Reals, V: Reals, volume: ti.f32, D: Reals, least: ti.f32, rate: ti.f32, q: Reals, change: Reals,
-           a: Vectors, moved: Vectors, response: Reals, residual: Reals, partial: RealTable, sums: Reals):  # fmt: skip
+def follow(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System, V: Reals,
+           volume: ti.f32, least: ti.f32, rate: ti.f32, a: Vectors, moved: Vectors, partial: RealTable,
+           sums: Reals):  # fmt: skip
     """The second half: what accelerations, as they are then, do to `moved` and to residuals, and the sums."""
     for i in range(n):
+        c.u[i] = vec4(a[i], 0.0)
         moved[i] += rate * a[i]
-        response[i] = 0.0
-        if D[i] > 0.0:
-            response[i] = divergence(i, a, wraps, period, x, count, neighbor, factor, rows, b, corrected, bent, L)
-    ti.loop_config(block_dim=1)
-    for s in range(BLOCKS):
-        tally(s, n, V, volume, D, least, inside, q, change, response, residual, partial)
+    for turn in range(turns(blocks(n))):
+        s = share(turn, blocks(n))
+        lo, hi = block(s, n)
+        find_growth(lo, hi, wraps, period, corrected, c)
+        tally(s, lo, hi, V, volume, least, partial, c)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
-        total_up(k, partial, sums)
+        total_up(k, n, partial, sums)
 
 
 @ti.kernel

@@ -9,7 +9,7 @@ inside are as in the fitted sampling.
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.core.backend import Ints, Reals, Spans, Vectors, vec3
 from pliant.core.neighbors import difference
 from pliant.geometry.sampling.placing import Lattice
 from pliant.geometry.sampling.relaxation import Array, Relaxation
@@ -26,17 +26,17 @@ def attraction(q: ti.f32):
 
 
 @ti.kernel
-def _displace(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-              factor: RealTable, density: Reals, spacing: ti.f32, h: ti.f32, dx: Vectors):  # fmt: skip
+def _displace(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+              factor: Reals, density: Reals, spacing: ti.f32, h: ti.f32, dx: Vectors):  # fmt: skip
     for i in range(n):
         push, pull = vec3(0.0), vec3(0.0)
         own = ti.max(density[i] - 1.0, 0.0) / density[i] ** 2
-        for k in range(count[i]):
-            j = neighbor[i, k]
+        for k in range(span[i][0], span[i][1]):
+            j = neighbor[k]
             xij = difference(x[i], x[j], wraps, period)
             r = xij.norm()
             other = ti.max(density[j] - 1.0, 0.0) / density[j] ** 2
-            push -= (own + other) * factor[i, k] * xij
+            push -= (own + other) * factor[k] * xij
             pull -= 2.0 / (density[i] + density[j]) * attraction(r / h) / ti.max(r, 1e-6 * spacing) * xij
         dx[i] = STIFFNESS * spacing * spacing * push + COHESION * spacing * pull
 

@@ -27,7 +27,7 @@ import taichi as ti
 
 from pliant.boundary.distance_map import Blocks, Directory, DistanceMap
 from pliant.boundary.volume_map import REACH, profile, wall_profile
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, upload, vec3
+from pliant.core.backend import Ints, Reals, RealTable, Spans, Vectors, mat3, upload, vec3
 from pliant.core.neighbors import difference
 from pliant.geometry.sampling.placing import CROWDING, depth_at
 from pliant.geometry.sampling.relaxation import ADAPTED, CONFINED, Array, Relaxation
@@ -42,8 +42,8 @@ EVEN = 0.97  # of the mean density: what pressure aims at
 
 
 @ti.kernel
-def _feel(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-          factor: RealTable, density: Reals, spacing: ti.f32, level: ti.f32, confined: ti.template(),
+def _feel(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+          factor: Reals, density: Reals, spacing: ti.f32, level: ti.f32, confined: ti.template(),
           profiles: RealTable, table: Vectors, directory: Directory, spline: Blocks, depth: Reals, inward: Vectors,
           wall: Vectors, stiffness: Reals):  # fmt: skip
     """Where the surface is, and kappa / rho of Eq. 34 for densities as ratios; walls add to them if confined."""
@@ -56,30 +56,30 @@ def _feel(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: I
                 density[i] += beta
                 wall[i] = slope / spacing * g
         total, squares = wall[i], 0.01 / (spacing * spacing)  # for a particle without neighbors
-        for k in range(count[i]):
-            gradient = factor[i, k] * difference(x[i], x[neighbor[i, k]], wraps, period)
+        for k in range(span[i][0], span[i][1]):
+            gradient = factor[k] * difference(x[i], x[neighbor[k]], wraps, period)
             total += gradient
             squares += gradient.dot(gradient)
         stiffness[i] = (density[i] - level) / (total.dot(total) + squares)
 
 
 @ti.kernel
-def _displace(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-              factor: RealTable, spacing: ti.f32, V: ti.f32, h: ti.f32, sigma: ti.f32, w: ti.template(),
+def _displace(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
+              factor: Reals, spacing: ti.f32, V: ti.f32, h: ti.f32, sigma: ti.f32, w: ti.template(),
               confined: ti.template(), depth: Reals, inward: Vectors, wall: Vectors, stiffness: Reals,
               dx: Vectors):  # fmt: skip
     """The displacement of Eq. 31."""
     for i in range(n):
         pressure, cohesion = -stiffness[i] * wall[i], vec3(0.0)
         moment, towards, weight = mat3(0.0), vec3(0.0), 1e-9
-        for k in range(count[i]):
-            j = neighbor[i, k]
+        for k in range(span[i][0], span[i][1]):
+            j = neighbor[k]
             xij = difference(x[i], x[j], wraps, period)
             r = ti.max(xij.norm(), 1e-6 * spacing)
             near = ti.select(j == i, 0.0, w(r / h))
-            pressure -= (stiffness[i] + stiffness[j]) * factor[i, k] * xij
+            pressure -= (stiffness[i] + stiffness[j]) * factor[k] * xij
             cohesion += V * sigma * near * ti.max(spacing - r, 0.0) / r * xij
-            moment -= factor[i, k] * xij.outer_product(xij)
+            moment -= factor[k] * xij.outer_product(xij)
             towards -= near * ti.max(1.0 - spacing / r, 0.0) * xij
             weight += near
         dx[i] = MOMENTUM * dx[i] + RELAXED * pressure + COHESION * cohesion
