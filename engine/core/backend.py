@@ -307,6 +307,11 @@ def on_one_thread(few: bool) -> Iterator[None]:
         speedups.one_thread.active = before
 
 
+def is_on_one_thread() -> bool:
+    """Whether kernels run in the calling thread now: several steps of an iteration may then be one launch."""
+    return speedups.one_thread.active
+
+
 def sync() -> None:
     """Waits for the device, so that host clocks measure device work (free on the CPU)."""
     if _started != "cpu":

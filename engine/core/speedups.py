@@ -101,7 +101,7 @@ def serialise_twins() -> None:
     ordinary = ASTTransformer.build_For
 
     def build_for(ctx: Any, node: ast.For) -> Any:
-        if getattr(ctx.func, "serial", False):
+        if getattr(impl.get_runtime().current_kernel, "serial", False):  # also in functions that it calls
             ctx.ast_builder.parallelize(1)
             ctx.ast_builder.strictly_serialize()
         return ordinary(ctx, node)
@@ -164,6 +164,25 @@ def _slots(kernel: Any) -> list[Slot] | None:
     return slots
 
 
+class Pack(NamedTuple):
+    """What of a pack a launch needs: its part of the signature, and its arrays in their order."""
+
+    signature: tuple | None
+    arrays: list[Any]
+
+
+def _packed(pack: ArgPack) -> Pack:
+    """Looked at once, until a member is set anew."""
+    known = pack.__dict__.get("_launched")
+    if known is None:
+        members = pack._ArgPack__entries.values()
+        kinds = [member._kind if type(member) in ARRAYS else type(member) for member in members]
+        ordinary = all(kind in NUMBERS or type(kind) is int and kind != WITH_GRADIENT for kind in kinds)
+        known = Pack(tuple(kinds) if ordinary else None, [m.arr for m in members if type(m) in ARRAYS])
+        pack.__dict__["_launched"] = known
+    return known
+
+
 def _signature(slots: list[Slot], args: tuple) -> tuple | None:
     """What the way of a call depends on; None if it has to be Taichi's own."""
     found: list[Any] = []
@@ -179,13 +198,10 @@ def _signature(slots: list[Slot], args: tuple) -> tuple | None:
         elif kind == PACK:
             if not isinstance(arg, ArgPack):
                 return None
-            for member in arg._ArgPack__entries.values():
-                if type(member) in ARRAYS:
-                    found.append(member._kind)
-                elif type(member) in NUMBERS:
-                    found.append(type(member))
-                else:
-                    return None
+            pack = _packed(arg)
+            if pack.signature is None:
+                return None
+            found.append(pack.signature)
         elif kind == TEMPLATE:
             if type_ not in TEMPLATES:
                 return None
@@ -213,12 +229,12 @@ def _launch(compiled: Any, slots: list[Slot], first: int, args: tuple) -> None:
         elif kind == INT:
             context.set_arg_int(place, int(arg))
         elif kind == PACK:
-            packed += [member for member in arg._ArgPack__entries.values() if type(member) in ARRAYS]
+            packed += _packed(arg).arrays
             context.set_arg_argpack(place, arg._ArgPack__argpack)
         elif kind == UNSIGNED:
             context.set_arg_uint(place, int(arg))
     for k, array in enumerate(packed, first):
-        context.set_arg_ndarray((k,), array.arr)
+        context.set_arg_ndarray((k,), array)
     prog = impl.get_runtime().prog
     try:
         prog.launch_kernel(prog.compile_kernel(prog.config(), prog.get_device_caps(), compiled), context)
@@ -261,6 +277,13 @@ def launch_quickly() -> None:
             launches.ready[signature] = self.compiled_kernels[self.ensure_compiled(*args)]
         return result
 
+    set_member = ArgPack.__setitem__
+
+    def set_and_forget(self: ArgPack, key: str, value: Any) -> None:
+        self.__dict__.pop("_launched", None)
+        set_member(self, key, value)
+
+    ArgPack.__setitem__ = set_and_forget
     kind = functools.cached_property(_kind)
     kind.__set_name__(Ndarray, "_kind")
     Ndarray._kind = kind

@@ -36,13 +36,14 @@ them again, by a shift towards where there are fewer (Lind et al. 2012).
 
 import taichi as ti
 
-from pliant.core.backend import Ints, Reals, Vectors, mat3, vec3, vec4, vec6
+from pliant.core.backend import Ints, Reals, SymmetricMatrices, Vectors, mat3, vec3, vec4, vec6
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference_of_points
 from pliant.solvers.pressure.system import BENT, System, packed, xyz
 
 FIELDS = (
     Field("L", "symmetric", "1", "correction of the gradients that velocities see"),
+    *(Field(f"L{axis}", "point", "1", f"its {axis} row, and 0") for axis in "xyz"),
     Field("inside", "real", "1", "1 where fluid surrounds it, 0 elsewhere"),
     Field("lopsided", "vector", "1/m", "towards where there are more particles: sum_j G_ij + E_ij"),
 )
@@ -72,11 +73,11 @@ def second_moment(i: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.
 @ti.kernel
 def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, c: System, b: Vectors, spacing: ti.f32,
                      weight: ti.f32, mixed: ti.template(), material: Ints, liquid: Reals, image_lopsided: Vectors,
-                     image_trace: Reals, lopsided: Vectors):  # fmt: skip
+                     image_trace: Reals, L: SymmetricMatrices, lopsided: Vectors):  # fmt: skip
     """L, and who is inside; images count like neighbors. `b` is the gradient of the walls, `weight` is g / d [1/s^2],
     `c.u` are velocities, and `mixed` says whether there is anything but liquids."""
     for i in range(n):
-        c.L[i], c.inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, image_lopsided[i]
+        L[i], c.inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, image_lopsided[i]
         if liquid[material[i]] > 0.0:
             xi, ui, among_liquid = c.xo[i], c.u[i], 1.0
             square, along_x, along_y, along_z = vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0)
@@ -99,10 +100,12 @@ def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, c: System
             share *= ti.max(ti.min(shear / ti.max(weight, TINY), 1.0) - LEAST, 0.0) / (1.0 - LEAST)
             if share > 0.0 and b[i].norm() == 0.0:
                 M = second_moment(i, wraps, period, c)
-                c.L[i] = packed((share * M + (1.0 - share) * mat3([[1, 0, 0], [0, 1, 0], [0, 0, 1]])).inverse())
+                L[i] = packed((share * M + (1.0 - share) * mat3([[1, 0, 0], [0, 1, 0], [0, 0, 1]])).inverse())
                 ti.atomic_or(c.special[i], BENT)
                 for k in range(c.span[i][0], c.span[i][1]):
                     ti.atomic_or(c.special[c.neighbor[k]], BENT)
+        c.Lx[i], c.Ly[i] = vec4(L[i][0], L[i][5], L[i][4], 0.0), vec4(L[i][5], L[i][1], L[i][3], 0.0)
+        c.Lz[i] = vec4(L[i][4], L[i][3], L[i][2], 0.0)
 
 
 @ti.kernel

@@ -27,7 +27,8 @@ accelerations, see `world.Coupling`) and `find_growth` (of densities). Where not
 What sums over pairs read of a neighbor is in vectors of four (`core.neighbors`): `xq`, its place and the last change of
 its pressure; `xo`, its place and zero; and `u`, its displacement or velocity, and a number that nothing depends on. The
 compiler turns such a sum into vector code if its loop does nothing else and stores all of it. So each block of
-particles is gone through twice: first come sums over pairs with plain gradients, then what is special about some.
+particles is gone through several times: for sums over pairs with plain gradients, for those with corrected ones where
+there are any, and for what walls add. Rows of L are vectors of four as well, with nothing as the fourth.
 (`a[i] += b` is atomic unless i is the index of the outermost loop, and `a[i] = a[i] + b` is not.)
 """
 
@@ -41,8 +42,7 @@ from pliant.core.backend import (
     Reals,
     RealTable,
     Spans,
-    SymmetricMatrices,
-    Vectors,
+        Vectors,
     mat3,
     share,
     turns,
@@ -70,7 +70,8 @@ FIELDS = (
 REST = 1.0001
 
 # What a solve sums up, and the number of these sums
-COMPRESSION, TWO_SIDED, LENGTH, CURVATURE, LARGEST, MEMBERS, SOURCE, SUMS = range(8)
+COMPRESSION, TWO_SIDED, LENGTH, CURVATURE, LARGEST, MEMBERS, SOURCE, SQUARE, SUMS = range(9)
+BOTH_SIDES = 2.0  # tolerance of the two-sided error, in tolerances of compression
 UNBOUNDED = 1e30  # a tension that no pressure reaches
 SAMPLES = 4096  # particles that tell the mean of a source
 AT_WALL, BENT = 1, 2  # what makes a particle special: walls add to its sums, gradients are corrected around it
@@ -78,8 +79,8 @@ AT_WALL, BENT = 1, 2  # what makes a particle special: walls add to its sums, gr
 # The system as kernels take it: pairs, images in walls, gradients of the walls, corrections, and what a solve works on.
 System: TypeAlias = ti.types.argpack(
     span=Spans, neighbor=Ints, factor=Reals, image_start=Ints, image_count=Ints, image_of=Ints, image_slot=Ints,
-    image_E=Vectors, image_B=Vectors, b=Vectors, special=Ints, L=SymmetricMatrices, inside=Reals, D=Reals, xq=Points,
-    xo=Points, u=Points, q=Reals, response=Reals, residual=Reals,
+    image_E=Vectors, image_B=Vectors, b=Vectors, special=Ints, Lx=Points, Ly=Points, Lz=Points, inside=Reals,
+    D=Reals, xq=Points, xo=Points, u=Points, q=Reals, response=Reals, residual=Reals,
 )  # fmt: skip
 
 
@@ -125,6 +126,27 @@ def plain_end(i: ti.i32, corrected: ti.template(), c: ti.template()):
     return ti.select(bends(i, corrected, c) > 0, c.span[i][0], c.span[i][1])
 
 
+@ti.func
+def bent_end(i: ti.i32, c: ti.template()):
+    """The same for sums with corrected gradients."""
+    return ti.select(c.special[i] & BENT, c.span[i][1], c.span[i][0])
+
+
+@ti.func
+def corrects(some: ti.i32, corrected: ti.template()):
+    """Whether gradients are corrected for any particle of a block, by the bits of what is special in it."""
+    result = 0
+    if ti.static(corrected):
+        result = some & BENT
+    return result
+
+
+@ti.func
+def corrected_by(i: ti.i32, g: vec4, c: ti.template()):
+    """L_i g."""
+    return g[0] * c.Lx[i] + g[1] * c.Ly[i] + g[2] * c.Lz[i]
+
+
 @ti.kernel
 def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, c: System, b: Vectors, corrected: ti.template(), V: Reals,
             inverse_density: Reals, part: ti.f32, D: Reals):  # fmt: skip
@@ -134,6 +156,7 @@ def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, c: System, b: Vect
         c.q[i] = inverse_density[i] / V[i]
     for turn in range(turns(blocks(n))):
         lo, hi = block(share(turn, blocks(n)), n)
+        some = 0
         for i in range(lo, hi):
             xi, total, squares = c.xo[i], vec4(0.0), vec4(0.0)
             for k in range(c.span[i][0], plain_end(i, corrected, c)):
@@ -144,20 +167,26 @@ def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, c: System, b: Vect
             c.u[i] = total
             D[i] = squares.sum()
         for i in range(lo, hi):
-            total, others = xyz(c.u[i]), D[i]
-            if bends(i, corrected, c):
-                for k in range(c.span[i][0], c.span[i][1]):
+            some |= c.special[i]
+        if corrects(some, corrected):
+            for i in range(lo, hi):
+                xi, total, squares = c.xo[i], vec4(0.0), vec4(0.0)
+                for k in range(c.span[i][0], bent_end(i, c)):
                     j = c.neighbor[k]
-                    G = times(c.L[i], c.factor[k] * xyz(difference_of_points(c.xo[i], c.xo[j], wraps, period)))
+                    G = corrected_by(i, c.factor[k] * difference_of_points(xi, c.xo[j], wraps, period), c)
                     total += G
-                    others += c.q[j] * G.norm_sqr()
+                    squares += c.q[j] * G * G
+                c.u[i] = c.u[i] + total
+                D[i] = D[i] + squares.sum()
+        for i in range(lo, hi):
+            others = D[i]
             for k in range(c.image_start[i], c.image_start[i] + c.image_count[i]):  # images of the same neighbors
                 j, B = c.image_of[k], c.image_B[k]
-                G = c.factor[c.image_slot[k]] * xyz(difference_of_points(c.xo[i], c.xo[j], wraps, period))
+                G = c.factor[c.image_slot[k]] * difference_of_points(c.xo[i], c.xo[j], wraps, period)
                 if bends(i, corrected, c):
-                    G = times(c.L[i], G)
-                others += c.q[j] * B.dot(B - 2.0 * G)
-            D[i] = inverse_density[i] * (total + b[i]).norm_sqr() + part * V[i] * others
+                    G = corrected_by(i, G, c)
+                others += c.q[j] * B.dot(B - 2.0 * xyz(G))
+            D[i] = inverse_density[i] * (xyz(c.u[i]) + b[i]).norm_sqr() + part * V[i] * others
 
 
 # --- the three operations -------------------------------------------------------------------------------
@@ -168,6 +197,7 @@ def find_displacements(lo: ti.i32, hi: ti.i32, rate: ti.f32, inverse_density: ti
                        period: ti.template(), corrected: ti.template(), c: ti.template()):  # fmt: skip
     """u_i = -rate w_i (sum_j (q_i L_i + q_j L_j) G_ij + q_j E_ij + q_i b_i): what the pressures q in `xq` do to free
     particles. Where D is zero nothing presses: most of a solid is passed by."""
+    some = 0
     for i in range(lo, hi):
         xi, total = c.xq[i], vec4(0.0)
         for k in range(c.span[i][0], ti.select(c.D[i] > 0.0, plain_end(i, corrected, c), 0)):
@@ -175,18 +205,23 @@ def find_displacements(lo: ti.i32, hi: ti.i32, rate: ti.f32, inverse_density: ti
             total += ((xi[3] + xj[3]) * c.factor[k]) * difference_of_points(xi, xj, wraps, period)
         c.u[i] = (-rate * inverse_density[i]) * total
     for i in range(lo, hi):
-        if c.special[i] > 0 and c.D[i] > 0.0:
-            xi, total = c.xq[i], c.xq[i][3] * c.b[i]
-            if bends(i, corrected, c):
-                own = xi[3] * c.L[i]
-                for k in range(c.span[i][0], c.span[i][1]):
-                    j = c.neighbor[k]
-                    xj = c.xq[j]
-                    G = c.factor[k] * xyz(difference_of_points(xi, xj, wraps, period))
-                    total += times(own + xj[3] * c.L[j], G)
-            for k in range(c.image_start[i], c.image_start[i] + c.image_count[i]):
-                total += c.xq[c.image_of[k]][3] * c.image_E[k]
-            c.u[i] = c.u[i] - vec4(rate * inverse_density[i] * total, 0.0)
+        some |= c.special[i]
+    if corrects(some, corrected):
+        for i in range(lo, hi):
+            xi, x, y, z, total = c.xq[i], c.xq[i][3] * c.Lx[i], c.xq[i][3] * c.Ly[i], c.xq[i][3] * c.Lz[i], vec4(0.0)
+            for k in range(c.span[i][0], bent_end(i, c)):
+                j = c.neighbor[k]
+                xj = c.xq[j]
+                G = c.factor[k] * difference_of_points(xi, xj, wraps, period)
+                total += G[0] * (x + xj[3] * c.Lx[j]) + G[1] * (y + xj[3] * c.Ly[j]) + G[2] * (z + xj[3] * c.Lz[j])
+            c.u[i] = c.u[i] + (-rate * inverse_density[i]) * total
+    if some & AT_WALL:
+        for i in range(lo, hi):
+            if c.special[i] & AT_WALL:
+                total = c.xq[i][3] * c.b[i]
+                for k in range(c.image_start[i], c.image_start[i] + c.image_count[i]):
+                    total += c.xq[c.image_of[k]][3] * c.image_E[k]
+                c.u[i] = c.u[i] - vec4(rate * inverse_density[i] * total, 0.0)
 
 
 @ti.func
@@ -194,6 +229,7 @@ def find_growth(lo: ti.i32, hi: ti.i32, wraps: ti.template(), period: ti.templat
                 c: ti.template()):  # fmt: skip
     """response_i = sum_j L_i G_ij . (u_i - u_j) + B_ij . u_j + b_i . u_i: growth of the density ratio by displacements
     or velocities u. None where D is zero."""
+    some = 0
     for i in range(lo, hi):
         xi, ui, growth = c.xo[i], c.u[i], vec4(0.0)
         for k in range(c.span[i][0], ti.select(c.D[i] > 0.0, plain_end(i, corrected, c), 0)):
@@ -201,13 +237,22 @@ def find_growth(lo: ti.i32, hi: ti.i32, wraps: ti.template(), period: ti.templat
             growth += (c.factor[k] * difference_of_points(xi, c.xo[j], wraps, period)) * (ui - c.u[j])
         c.response[i] = growth.sum()
     for i in range(lo, hi):
-        if c.special[i] > 0 and c.D[i] > 0.0:
-            growth = c.response[i] + c.b[i].dot(xyz(c.u[i]))
-            if bends(i, corrected, c):
-                growth += gradient_of(i, wraps, period, c).trace()
-            for k in range(c.image_start[i], c.image_start[i] + c.image_count[i]):
-                growth += c.image_B[k].dot(xyz(c.u[c.image_of[k]]))
-            c.response[i] = growth
+        some |= c.special[i]
+    if corrects(some, corrected):
+        for i in range(lo, hi):
+            xi, ui, growth = c.xo[i], c.u[i], vec4(0.0)
+            for k in range(c.span[i][0], bent_end(i, c)):
+                j = c.neighbor[k]
+                G = c.factor[k] * difference_of_points(xi, c.xo[j], wraps, period)
+                growth += corrected_by(i, G, c) * (ui - c.u[j])
+            c.response[i] = c.response[i] + growth.sum()
+    if some & AT_WALL:
+        for i in range(lo, hi):
+            if c.special[i] & AT_WALL:
+                growth = c.b[i].dot(xyz(c.u[i]))
+                for k in range(c.image_start[i], c.image_start[i] + c.image_count[i]):
+                    growth += c.image_B[k].dot(xyz(c.u[c.image_of[k]]))
+                c.response[i] = c.response[i] + growth
 
 
 @ti.func
@@ -216,10 +261,9 @@ def gradient_of(i: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.te
     xi, ui, B = c.xo[i], c.u[i], mat3(0.0)
     for k in range(c.span[i][0], c.span[i][1]):
         j = c.neighbor[k]
-        G = c.factor[k] * xyz(difference_of_points(xi, c.xo[j], wraps, period))
-        B += G.outer_product(xyz(ui - c.u[j]))
-    s = c.L[i]
-    return mat3([[s[0], s[5], s[4]], [s[5], s[1], s[3]], [s[4], s[3], s[2]]]) @ B
+        G = corrected_by(i, c.factor[k] * difference_of_points(xi, c.xo[j], wraps, period), c)
+        B += xyz(G).outer_product(xyz(ui - c.u[j]))
+    return B
 
 
 # --- a solve --------------------------------------------------------------------------------------------
@@ -316,7 +360,7 @@ def tally(s: ti.i32, lo: ti.i32, hi: ti.i32, V: ti.template(), volume: ti.f32, l
           c: ti.template()):  # fmt: skip
     """Takes the response over into the residuals of one block, and sums up compression, the two-sided error, V dq D dq
     and V dq K dq (V in units of `volume`), and the largest compression."""
-    over, error, length, curvature, worst = 0.0, 0.0, 0.0, 0.0, 0.0
+    over, error, length, curvature, worst, square = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(lo, hi):
         r, change = c.residual[i] + c.response[i], c.xq[i][3]
         c.residual[i] = r
@@ -325,16 +369,18 @@ def tally(s: ti.i32, lo: ti.i32, hi: ti.i32, V: ti.template(), volume: ti.f32, l
             error += two_sided(r, c.q[i], c.inside[i])
             length += V[i] / volume * c.D[i] * change**2
             curvature -= V[i] / volume * change * c.response[i]
+            if change != 0.0:
+                square += V[i] / volume * c.response[i] ** 2 / c.D[i]
             worst = ti.max(worst, r)
     if lo < hi:
         partial[s, COMPRESSION], partial[s, TWO_SIDED], partial[s, LARGEST] = over, error, worst
-        partial[s, LENGTH], partial[s, CURVATURE] = length, curvature
+        partial[s, LENGTH], partial[s, CURVATURE], partial[s, SQUARE] = length, curvature, square
 
 
-@ti.kernel
-def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System, V: Reals,
-            volume: ti.f32, inverse_density: Reals, least: ti.f32, rate: ti.f32, step: ti.f32, moved: Vectors,
-            partial: RealTable, sums: Reals):  # fmt: skip
+@ti.func
+def sweep(n: ti.i32, wraps: ti.template(), period: ti.template(), corrected: ti.template(), c: ti.template(),
+          V: ti.template(), volume: ti.f32, inverse_density: ti.template(), least: ti.f32, rate: ti.f32, step: ti.f32,
+          moved: ti.template(), partial: ti.template(), sums: ti.template()):  # fmt: skip
     """One projected step q <- q + step residual / D, what it does to residuals and to `moved` (velocities at a
     rate of 1/dt, or positions at 1), and the sums of `tally`."""
     for i in range(n):
@@ -352,6 +398,47 @@ def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.temp
     ti.loop_config(serialize=True)
     for k in range(SUMS):
         total_up(k, n, partial, sums)
+
+
+@ti.kernel
+def iterate(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System, V: Reals,
+            volume: ti.f32, inverse_density: Reals, least: ti.f32, rate: ti.f32, step: ti.f32, moved: Vectors,
+            partial: RealTable, sums: Reals):  # fmt: skip
+    """One sweep."""
+    sweep(n, wraps, period, corrected, c, V, volume, inverse_density, least, rate, step, moved, partial, sums)
+
+
+@ti.func
+def total_of(k: ti.template(), n: ti.i32, partial: ti.template()):
+    """One of the sums, anew: the compiler takes an element with a constant index for what it was before a loop."""
+    total = 0.0
+    for s in range(blocks(n)):
+        total += partial[s, k]
+    return total
+
+
+@ti.kernel
+def solve(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System, V: Reals,
+          volume: ti.f32, inverse_density: Reals, least: ti.f32, rate: ti.f32, tolerance: ti.f32, fewest: ti.i32,
+          most: ti.i32, shortest: ti.f32, longest: ti.f32, moved: Vectors, partial: RealTable, sums: Reals,
+          done: Ints):  # fmt: skip
+    """All sweeps in one launch, for one thread: as `projection.Projection.iterate`. The number of them goes to
+    `done`."""
+    ti.loop_config(serialize=True)
+    for _ in range(1):
+        step, sweeps, members = 1.0, 0, ti.max(sums[MEMBERS], 1.0)
+        error = ti.max(sums[COMPRESSION], sums[TWO_SIDED] / BOTH_SIDES) / members
+        while sweeps < fewest or (error > tolerance and sweeps < most):
+            sweep(n, wraps, period, corrected, c, V, volume, inverse_density, least, rate, step, moved, partial, sums)
+            sweeps += 1
+            error = ti.max(total_of(COMPRESSION, n, partial), total_of(TWO_SIDED, n, partial) / BOTH_SIDES) / members
+            curvature = total_of(CURVATURE, n, partial)
+            if curvature > 0.0:
+                found = total_of(LENGTH, n, partial) / curvature
+                if sweeps % 2 == 0:
+                    found = curvature / total_of(SQUARE, n, partial)
+                step = ti.min(ti.max(found, shortest), longest)
+        done[0] = sweeps
 
 
 # --- the same in parts, for what couples ----------------------------------------------------------------
