@@ -41,9 +41,9 @@ from pliant.boundary.distance_map import Blocks, Directory
 from pliant.boundary.volume_map import KNOWN
 from pliant.boundary.wall_patches import add_to_patches
 from pliant.boundary.walls import CLEARANCE, PIVOT, PLACE, SPIN, VELOCITY, Walls, rotation, side_at
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Spans, Vectors, VectorTable, vec3
+from pliant.core.backend import Ints, IntTable, Points, Reals, RealTable, Spans, Vectors, VectorTable, vec3, vec4
 from pliant.core.fields import Field
-from pliant.core.neighbors import Neighbors, difference
+from pliant.core.neighbors import Neighbors, difference, difference_of_points
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT
 
@@ -61,10 +61,10 @@ FIELDS = (
     Field("image_trace", "real", "1", "-sum_j V_j W'(R) R: what images add to the trace of sum_j G_ij x_ij^T"),
 )
 
-# The sides of walls that particles see: how many, the least of their distances [m]; of each, its distance and gradient
-# (both stretched by STEEP), the speed of the wall along it [m/s], its number, how far inside STOP it is, in
-# spacings, and what the wall takes along it.
-Sides: TypeAlias = ti.types.argpack(side_count=Ints, side_near=Reals, side_phi=RealTable, side_gradient=VectorTable,
+# The sides of walls that particles see: how many; where the particle is, and the least of their distances [m]; of each,
+# its distance and gradient (both stretched by STEEP), the speed of the wall along it [m/s], its number, how far inside
+# STOP it is, in spacings, and what the wall takes along it.
+Sides: TypeAlias = ti.types.argpack(side_count=Ints, side_near=Points, side_phi=RealTable, side_gradient=VectorTable,
                                     side_speed=RealTable, side_number=IntTable, side_stop=RealTable,
                                     side_push=RealTable)  # fmt: skip
 
@@ -93,7 +93,7 @@ def _find_sides(n: ti.i32, x: Vectors, wall: ti.i32, first: ti.i32, flat: ti.tem
     """Notes the sides of one wall, the `wall`-th, numbered from `first` on."""
     for i in range(n):
         if wall == 0:
-            c.side_count[i], c.side_near[i] = 0, UNSEEN * spacing
+            c.side_count[i], c.side_near[i] = 0, vec4(x[i], UNSEEN * spacing)
         R, arm = rotation(pose), x[i] - pose[PLACE]
         local = R.transpose() @ arm + pose[PIVOT]
         for k in range(sides):
@@ -104,7 +104,7 @@ def _find_sides(n: ti.i32, x: Vectors, wall: ti.i32, first: ti.i32, flat: ti.tem
                 if s == c.side_count[i] or phi < c.side_phi[i, s]:
                     c.side_count[i] = ti.max(c.side_count[i], s + 1)
                     c.side_phi[i, s], c.side_gradient[i, s], c.side_number[i, s] = phi, gradient, first + k
-                    c.side_near[i] = ti.min(c.side_near[i], phi)
+                    c.side_near[i][3] = ti.min(c.side_near[i][3], phi)
                     c.side_stop[i, s] = 0.0 if ti.static(flat) else ti.max(STOP - distance / spacing, 0.0)
                     c.side_speed[i, s] = gradient.dot(pose[VELOCITY] + pose[SPIN].cross(arm))
 
@@ -160,13 +160,34 @@ def stopping(i: ti.i32, s: ti.i32, h: ti.f32, c: ti.template()):
 
 
 @ti.func
-def may_see(i: ti.i32, j: ti.i32, h: ti.f32, c: ti.template(), wraps: ti.template(), period: ti.template(),
-            x: ti.template()):  # fmt: skip
-    """Whether i may have an image of j in reach, by the nearest side of each."""
-    result, product = 0, 4.0 * c.side_near[i] * c.side_near[j]
-    if product < h * h and j != i:
-        result = ti.cast(difference(x[i], x[j], wraps, period).norm_sqr() + product < h * h, ti.i32)
-    return result
+def mirror_in_one(i: ti.i32, j: ti.i32, dx: vec3, c: ti.template()):
+    """`mirror` for a particle i that sees one side, as most do that see any: to the same bits, and faster."""
+    R2, weight, here, there, moving, t = dx.norm_sqr(), 0.0, dx, -dx, 0.0, common(j, c.side_number[i, 0], c)
+    if t >= 0:
+        near, far = 2.0 * c.side_phi[i, 0], 2.0 * c.side_phi[j, t]
+        own, other = c.side_gradient[i, 0], c.side_gradient[j, t]
+        R2 += near * far
+        here += far * own
+        there += near * other
+        moving = far * c.side_speed[i, 0] + near * c.side_speed[j, t]
+        weight = ti.min(ti.max(2.0 * (own / STEEP).dot(other) / STEEP, 0.0), 1.0)
+    return R2, weight, here, there, moving
+
+
+@ti.func
+def list_images(i: ti.i32, start: ti.i32, h: ti.f32, wraps: ti.template(), period: ti.template(), span: ti.template(),
+                neighbor: ti.template(), c: ti.template(), rows: ti.template()):  # fmt: skip
+    """Notes the neighbors of which i may have an image in reach, by the nearest side of each, from `start` on; returns
+    where they end. Without a branch, as `core.neighbors`."""
+    end, own = start, c.side_near[i]
+    for k in range(span[i][0], span[i][1]):
+        j = neighbor[k]
+        other = c.side_near[j]
+        dx = difference_of_points(own, other, wraps, period)
+        rows.image_of[end], rows.image_slot[end] = j, k
+        R2 = dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2] + 4.0 * own[3] * other[3]
+        end += ti.cast(h * h > R2, ti.i32)
+    return end
 
 
 @ti.kernel
@@ -179,47 +200,47 @@ def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, s
     scale = sigma / (h * h)
     used[0] = 0
     for i in range(n):
-        wanted, own = 0, mirrored[material[i]] > 0.0
+        own, start, end = mirrored[material[i]] > 0.0, 0, 0
         if c.side_count[i] > 0:
-            for k in range(span[i][0], span[i][1]):
-                wanted += may_see(i, neighbor[k], h, c, wraps, period, x)
-        start = 0
-        if wanted > 0:
+            wanted = span[i][1] - span[i][0] + 1
             start = ti.atomic_add(used[0], wanted)
-        entry, end = start, ti.min(start + wanted, rows.image_of.shape[0])
+            end = start
+            if start + wanted <= rows.image_of.shape[0]:
+                end = list_images(i, start, h, wraps, period, span, neighbor, c, rows)
+        entry = start
         rho, rate, b, total, R2_total = 0.0, 0.0, vec3(0.0), vec3(0.0), 0.0
-        first, last = span[i][0], ti.select(wanted > 0, span[i][1], span[i][0])
-        for k in range(first - ti.cast(c.side_count[i] > 0, ti.i32), last):  # itself first
-            j = i
-            if k >= first:
-                j = neighbor[k]
-            if k < first or may_see(i, j, h, c, wraps, period, x):
-                dx, E, B = difference(x[i], x[j], wraps, period), vec3(0.0), vec3(0.0)
-                for chosen in range(1, 1 << c.side_count[i]):
+        for at in range(start - ti.cast(c.side_count[i] > 0, ti.i32), end):  # itself first
+            j, slot = i, 0
+            if at >= start:
+                j, slot = rows.image_of[at], rows.image_slot[at]
+            dx, E, B = difference(x[i], x[j], wraps, period), vec3(0.0), vec3(0.0)
+            for chosen in range(1, 1 << c.side_count[i]):
+                R2, weight, here, there, moving = mirror_in_one(i, j, dx, c)
+                if c.side_count[i] > 1:
                     R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
-                    if weight > 0.0 and h * h > R2:
-                        q = ti.sqrt(R2) / h
-                        F = weight * scale * V[j] * f(q)
-                        E += F * here
-                        B += F * there
-                        rho += weight * sigma * V[j] * w(q)
-                        rate += F * moving
-                        R2_total -= F * R2
-                total += E
-                b += E
-                if k < first:
-                    b += B
-                elif entry < end and E.norm_sqr() > 0.0:
-                    rows.image_of[entry], rows.image_slot[entry] = j, k
-                    rows.image_E[entry] = ti.select(mirrored[material[j]] > 0.0, 1.0, 0.0) * E
-                    rows.image_B[entry] = ti.select(own, 1.0, 0.0) * B
-                    entry += 1
+                if weight > 0.0 and h * h > R2:
+                    q = ti.sqrt(R2) / h
+                    F = weight * scale * V[j] * f(q)
+                    E += F * here
+                    B += F * there
+                    rho += weight * sigma * V[j] * w(q)
+                    rate += F * moving
+                    R2_total -= F * R2
+            total += E
+            b += E
+            if at < start:
+                b += B
+            elif E.norm_sqr() > 0.0:
+                rows.image_of[entry], rows.image_slot[entry] = j, slot
+                rows.image_E[entry] = ti.select(mirrored[material[j]] > 0.0, 1.0, 0.0) * E
+                rows.image_B[entry] = ti.select(own, 1.0, 0.0) * B
+                entry += 1
         for s in range(c.side_count[i]):
             slope = stopping(i, s, h, c)
             rho += 0.5 * STOPPING * c.side_stop[i, s] ** 2
             rate += slope * c.side_speed[i, s]
             b += slope * c.side_gradient[i, s]
-        rows.image_start[i], rows.image_count[i] = start, ti.max(entry - start, 0)
+        rows.image_start[i], rows.image_count[i] = start, entry - start
         lopsided[i], trace[i], gradient[i] = total, R2_total, wall_gradient[i]
         if own:
             density[i], flux[i], gradient[i] = rho, rate, b
@@ -245,15 +266,17 @@ def _find_pushes(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, s
             dx = difference(x[i], x[j], wraps, period)
             pressure = mirrored[material[i]] * p[i] + mirrored[material[j]] * p[j]
             for chosen in range(1, 1 << c.side_count[i]):
-                R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
+                R2, weight, here, there, moving = mirror_in_one(i, j, dx, c)
+                if c.side_count[i] > 1:
+                    R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
                 if weight > 0.0 and h * h > R2:
                     F = weight * scale * V[j] * f(ti.sqrt(R2) / h)
                     for s in range(c.side_count[i]):
                         if (chosen >> s) & 1:
                             t = common(j, c.side_number[i, s], c)
-                            c.side_push[i, s] += pressure * F * 2.0 * c.side_phi[j, t]
+                            c.side_push[i, s] = c.side_push[i, s] + pressure * F * 2.0 * c.side_phi[j, t]
         for s in range(c.side_count[i]):
-            total[i] -= c.side_push[i, s] * c.side_gradient[i, s]
+            total[i] = total[i] - c.side_push[i, s] * c.side_gradient[i, s]
 
 
 @ti.kernel
@@ -317,7 +340,7 @@ class Images:
             rows = capacity if self.wanted else 1
             names = ("side_phi", "side_speed", "side_stop", "side_push")
             table = {name: ti.ndarray(ti.f32, (rows, SIDES)) for name in names}
-            self.sides = Sides(side_count=ti.ndarray(ti.i32, rows), side_near=ti.ndarray(ti.f32, rows),
+            self.sides = Sides(side_count=ti.ndarray(ti.i32, rows), side_near=ti.ndarray(vec4, rows),
                                side_gradient=ti.ndarray(vec3, (rows, SIDES)),
                                side_number=ti.ndarray(ti.i32, (rows, SIDES)), **table)  # fmt: skip
         self.arrays = {"image_start": self._start, "image_count": self._size}
