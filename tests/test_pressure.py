@@ -7,6 +7,7 @@ import pytest
 
 import pliant as pl
 from pliant.boundary import images
+from pliant.core.backend import on_one_thread
 from pliant.core.smoothing import smoothing
 from pliant.solvers.pressure import free, system
 
@@ -313,6 +314,21 @@ def test_a_tighter_tolerance_gives_smaller_errors_and_not_fewer_iterations():
     errors, iterations = ([getattr(o, name) for o in outcomes] for name in ("mean", "iterations"))
     assert errors == sorted(errors, reverse=True) and errors[-1] < 0.1 * errors[0]
     assert iterations == sorted(iterations) and iterations[-1] > iterations[0]
+
+
+@pytest.mark.parametrize("walls", WALLS)
+def test_all_sweeps_in_one_launch_are_those_of_many(walls):
+    """But for the last bits, in which sums of blocks differ."""
+    found = []
+    for few in (False, True):
+        sim = blob(walls, side=6, squeeze=0.95, gravity=(0, -9.81, 0))
+        with on_one_thread(few):
+            outcome = sim.pressure.remove_divergence(DT)
+        found.append((outcome, *(sim.world.particles.by_id(name) for name in ("p", "v"))))
+    (many, *arrays), (one, *others) = found
+    assert many.iterations == one.iterations > 3 and many.converged and one.converged
+    for a, b in zip(arrays, others, strict=True):
+        assert np.abs(a - b).max() < 1e-3 * np.abs(a).max()
 
 
 def test_bounds_on_the_iterations():

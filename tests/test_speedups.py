@@ -6,7 +6,21 @@ import taichi as ti
 from taichi.lang import kernel_impl
 
 from pliant.core import speedups
-from pliant.core.backend import Ints, Reals, RealTable, Vectors, upload, vec3
+from pliant.core.backend import (
+    DEAL,
+    SHARES,
+    Ints,
+    Reals,
+    RealTable,
+    Vectors,
+    desk_of,
+    is_on_one_thread,
+    on_one_thread,
+    share,
+    turns,
+    upload,
+    vec3,
+)
 
 Pack = ti.types.argpack(x=Reals, scale=ti.f32, v=Vectors)
 
@@ -104,6 +118,59 @@ def test_wrong_arguments_are_refused_after_good_ones_too(wrong):
         everything(*given)
     with pytest.raises(ti.TaichiSyntaxError, match="`out : .* missing"):
         everything(*given[:-1])
+
+
+def test_a_member_of_a_pack_that_is_set_anew_counts():
+    given, _ = arguments(np.random.default_rng(3))
+    everything(*given)
+    everything(*given)
+    before = given[-1].to_numpy()
+    given[8].x = upload(given[8].x.to_numpy() + 4, ti.f32)
+    everything(*given)
+    np.testing.assert_allclose(given[-1].to_numpy()[:3], before[:3] + 2, rtol=1e-5)
+
+
+@ti.func
+def count_up(n: ti.i32, x: ti.template()):
+    for i in range(1, n):
+        x[i] = x[i - 1] + 1
+
+
+@ti.kernel
+def count_twice(n: ti.i32, x: Ints, y: Ints):
+    for i in range(1, n):
+        x[i] = x[i - 1] + 1
+    count_up(n, y)
+
+
+def test_loops_on_one_thread_run_in_order():
+    """Those of functions that a kernel calls too. Each element waits for the one before, as no parallel loop would."""
+    n = 100_000
+    for _ in range(2):
+        x, y = ti.ndarray(ti.i32, n), ti.ndarray(ti.i32, n)
+        with on_one_thread(True):
+            count_twice(n, x, y)
+        assert (x.to_numpy() == np.arange(n)).all() and (y.to_numpy() == np.arange(n)).all()
+    with on_one_thread(False):
+        assert not is_on_one_thread()
+
+
+@ti.kernel
+def spread_out(tasks: ti.i32, done: Ints, desk: Ints):
+    for turn in range(turns(tasks)):
+        k = share(turn, tasks)
+        if k < tasks:
+            done[k] += 1
+            desk[k] = desk_of(turn, k)
+
+
+@pytest.mark.parametrize("tasks", [1, 31, 33, 511, 720, 16_384, 16_385, 40_000])
+@pytest.mark.parametrize("few", [True, False])
+def test_shares_are_done_once_and_follow_each_other(tasks, few):
+    done, desk = np.zeros(tasks, np.int32), np.zeros(tasks, np.int32)
+    with on_one_thread(few):
+        spread_out(tasks, done, desk)
+    assert (done == 1).all() and (np.diff(desk) >= 0).all() and desk.max() < -(-tasks // DEAL) * SHARES
 
 
 @ti.kernel

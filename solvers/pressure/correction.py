@@ -36,9 +36,10 @@ them again, by a shift towards where there are fewer (Lind et al. 2012).
 
 import taichi as ti
 
-from pliant.core.backend import Ints, Reals, SymmetricMatrices, Vectors, mat3, vec3, vec4, vec6
+from pliant.core.backend import Ints, Reals, SymmetricMatrices, Vectors, mat3, share, turns, vec3, vec4, vec6
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference_of_points
+from pliant.core.reduce import block, blocks
 from pliant.solvers.pressure.system import BENT, System, packed, xyz
 
 FIELDS = (
@@ -70,42 +71,64 @@ def second_moment(i: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.
     return M
 
 
+@ti.func
+def look_around(lo: ti.i32, hi: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
+    """Rows of sum_j G_ij (u_i - u_j)^T, with sum_j G_ij as the fourth column, into Lx, Ly, Lz, where there is room for
+    them now; and -sum_j G_ij . x_ij into `response`. In vector code (see `system`)."""
+    for i in range(lo, hi):
+        xi, ui, square = c.xo[i], c.u[i], vec4(0.0)
+        x, y, z = vec4(0.0), vec4(0.0), vec4(0.0)
+        for k in range(c.span[i][0], c.span[i][1]):
+            j = c.neighbor[k]
+            dx = difference_of_points(xi, c.xo[j], wraps, period)
+            G, du = c.factor[k] * dx, ui - c.u[j] + vec4(0.0, 0.0, 0.0, 1.0)
+            square -= G * dx
+            x += G[0] * du
+            y += G[1] * du
+            z += G[2] * du
+        c.Lx[i], c.Ly[i], c.Lz[i] = x, y, z
+        c.response[i] = square.sum()
+
+
+@ti.func
+def is_among_liquid(i: ti.i32, material: ti.template(), liquid: ti.template(), c: ti.template()):
+    """1 if all neighbors are liquid, 0 otherwise; pairs that were parted do not count."""
+    result = 1.0
+    for k in range(c.span[i][0], c.span[i][1]):
+        result *= ti.select(c.factor[k] == 0.0, 1.0, liquid[material[c.neighbor[k]]])
+    return result
+
+
 @ti.kernel
 def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, c: System, b: Vectors, spacing: ti.f32,
                      weight: ti.f32, mixed: ti.template(), material: Ints, liquid: Reals, image_lopsided: Vectors,
                      image_trace: Reals, L: SymmetricMatrices, lopsided: Vectors):  # fmt: skip
     """L, and who is inside; images count like neighbors. `b` is the gradient of the walls, `weight` is g / d [1/s^2],
     `c.u` are velocities, and `mixed` says whether there is anything but liquids."""
-    for i in range(n):
-        L[i], c.inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, image_lopsided[i]
-        if liquid[material[i]] > 0.0:
-            xi, ui, among_liquid = c.xo[i], c.u[i], 1.0
-            square, along_x, along_y, along_z = vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0)
-            for k in range(c.span[i][0], c.span[i][1]):
-                j = c.neighbor[k]
-                dx = difference_of_points(xi, c.xo[j], wraps, period)
-                G, du = c.factor[k] * dx, ui - c.u[j] + vec4(0.0, 0.0, 0.0, 1.0)
-                square -= G * dx
-                along_x += G[0] * du  # a row of sum_j G_ij (u_i - u_j)^T, and sum_j G_ij as the fourth
-                along_y += G[1] * du
-                along_z += G[2] * du
+    for turn in range(turns(blocks(n))):
+        lo, hi = block(share(turn, blocks(n)), n)
+        look_around(lo, hi, wraps, period, c)
+        for i in range(lo, hi):
+            L[i], c.inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, image_lopsided[i]
+            if liquid[material[i]] > 0.0:
+                total = image_lopsided[i] + vec3(c.Lx[i][3], c.Ly[i][3], c.Lz[i][3])
+                lopsided[i] = total
+                measure = (c.response[i] + image_trace[i]) / 3.0 - spacing * total.norm()
+                part = surrounded(measure)
                 if ti.static(mixed):
-                    among_liquid *= ti.select(c.factor[k] == 0.0, 1.0, liquid[material[j]])
-            total = image_lopsided[i] + vec3(along_x[3], along_y[3], along_z[3])
-            lopsided[i] = total
-            measure = (square.sum() + image_trace[i]) / 3.0 - spacing * total.norm()
-            share = ti.min(surrounded(measure), among_liquid)
-            c.inside[i] = ti.select(share == 1.0, 1.0, 0.0)
-            shear = xyz(along_x).norm_sqr() + xyz(along_y).norm_sqr() + xyz(along_z).norm_sqr()
-            share *= ti.max(ti.min(shear / ti.max(weight, TINY), 1.0) - LEAST, 0.0) / (1.0 - LEAST)
-            if share > 0.0 and b[i].norm() == 0.0:
-                M = second_moment(i, wraps, period, c)
-                L[i] = packed((share * M + (1.0 - share) * mat3([[1, 0, 0], [0, 1, 0], [0, 0, 1]])).inverse())
-                ti.atomic_or(c.special[i], BENT)
-                for k in range(c.span[i][0], c.span[i][1]):
-                    ti.atomic_or(c.special[c.neighbor[k]], BENT)
-        c.Lx[i], c.Ly[i] = vec4(L[i][0], L[i][5], L[i][4], 0.0), vec4(L[i][5], L[i][1], L[i][3], 0.0)
-        c.Lz[i] = vec4(L[i][4], L[i][3], L[i][2], 0.0)
+                    part = ti.min(part, is_among_liquid(i, material, liquid, c))
+                c.inside[i] = ti.select(part == 1.0, 1.0, 0.0)
+                shear = xyz(c.Lx[i]).norm_sqr() + xyz(c.Ly[i]).norm_sqr() + xyz(c.Lz[i]).norm_sqr()
+                part *= ti.max(ti.min(shear / ti.max(weight, TINY), 1.0) - LEAST, 0.0) / (1.0 - LEAST)
+                if part > 0.0 and b[i].norm() == 0.0:
+                    M = second_moment(i, wraps, period, c)
+                    L[i] = packed((part * M + (1.0 - part) * mat3([[1, 0, 0], [0, 1, 0], [0, 0, 1]])).inverse())
+                    ti.atomic_or(c.special[i], BENT)
+                    for k in range(c.span[i][0], c.span[i][1]):
+                        ti.atomic_or(c.special[c.neighbor[k]], BENT)
+            s = L[i]
+            c.Lx[i], c.Ly[i] = vec4(s[0], s[5], s[4], 0.0), vec4(s[5], s[1], s[3], 0.0)
+            c.Lz[i] = vec4(s[4], s[3], s[2], 0.0)
 
 
 @ti.kernel
