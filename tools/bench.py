@@ -5,7 +5,7 @@ fresh processes, so that whatever else the machine does meets both sides alike. 
 fixed number of iterations and compares the time per particle. `output` measures what files and pictures cost,
 `elastic` the solvers of elastic bodies, `contact` what their contact adds, `sampling` the filling of meshes with
 particles, `skin` the surfaces that follow elastic bodies, `granular` sand and its grains, `emission` particles that
-come while a scene runs, `view` the window.
+come while a scene runs, `view` the window, `small` steps of 100 to 5,000 particles.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from rich.table import Table
 
 from pliant.core.console import console
 from pliant.errors import PliantError, unknown_name
+from pliant.tools.launches import launches_per_step
 from pliant.tools.peer import Load
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 # Particles along x, y and z of the block of water.
 BLOCKS = {"2k": (12, 14, 12), "10k": (20, 25, 20), "50k": (32, 40, 39), "100k": (40, 50, 50), "200k": (50, 64, 62),
           "500k": (68, 86, 86)}  # fmt: skip
-OTHERS = ("output", "elastic", "contact", "sampling", "skin", "granular", "emission", "view")  # each in a file
+OTHERS = ("output", "elastic", "contact", "sampling", "skin", "granular", "emission", "view", "small")  # each in a file
 MODES = ("fluid", "scaling", *OTHERS)
 SOLVERS = ("DFSPH", "IISPH")
 SOLVES = ("density", "divergence")
@@ -115,6 +116,7 @@ def measure(spec: Spec) -> dict[str, Any]:
         "mean_density_error": fmean(row["error"] for row in rows),
         "compression": float((p.numpy("density") + p.numpy("wall_density") - 1).clip(min=0).mean()),
         "bytes_per_particle": bytes_per_particle(sim), "resident_per_particle": (resident_bytes() - before) / p.n,
+        "launches": launches_per_step(sim),
     }  # fmt: skip
 
 
