@@ -96,6 +96,7 @@ def dam_break(spec: Spec) -> Any:
 def measure(spec: Spec) -> dict[str, Any]:
     """Runs the dam break in this process. Each stage is a median over steps, so they add up only nearly."""
     from pliant.core import backend
+    from pliant.tools import bandwidth
 
     backend.start("cpu")
     before = resident_bytes()
@@ -109,13 +110,16 @@ def measure(spec: Spec) -> dict[str, Any]:
     cores = load.cores()
     ms = {name: median(row[name] for row in rows) for name in (*STAGES, "rest", "total")}
     p = sim.world.particles
+    resident, speed = (resident_bytes() - before) / p.n, bandwidth.triad_bandwidth()  # in this order
+    sweeps = {solve: fmean(row[f"{solve} iterations"] for row in rows) for solve in SOLVES}
+    least = bandwidth.least_bytes(p.n, p.n * sim.world.neighbors.mean_count, sweeps)
     return {
         "particles": p.n, "ms": ms, "ms_mean": fmean(row["total"] for row in rows), "startup": startup,
         "cores": cores, "time": sim.time,
-        "iterations": {solve: fmean(row[f"{solve} iterations"] for row in rows) for solve in SOLVES},
+        "iterations": sweeps, "bandwidth": speed, "memory": bandwidth.memory_shares(least, ms, speed),
         "mean_density_error": fmean(row["error"] for row in rows),
         "compression": float((p.numpy("density") + p.numpy("wall_density") - 1).clip(min=0).mean()),
-        "bytes_per_particle": bytes_per_particle(sim), "resident_per_particle": (resident_bytes() - before) / p.n,
+        "bytes_per_particle": bytes_per_particle(sim), "resident_per_particle": resident,
         "launches": launches_per_step(sim),
     }  # fmt: skip
 
@@ -262,6 +266,18 @@ def work_table(results: list[dict[str, Any]]) -> Table:
     return table
 
 
+def memory_table(results: list[dict[str, Any]]) -> Table:
+    """How much of the time of each stage memory alone would take (`bandwidth.least_bytes`), in percent."""
+    speed = max(result["ours"]["bandwidth"] for result in results)
+    table = Table(title=f"Least time for memory, in percent of the time taken (triad: {speed / 1e9:.1f} GB/s)")
+    for header in ("particles", *STAGES, "total"):
+        table.add_column(header, justify="right")
+    for result in results:
+        shares = result["ours"]["memory"]
+        table.add_row(particles(result["ours"]), *(f"{100 * shares.get(name, 0):.0f}" for name in (*STAGES, "total")))
+    return table
+
+
 def scaling_table(results: list[dict[str, Any]]) -> Table:
     """Time per particle, against that of the smallest run."""
     table = Table(title="Time per particle and step")
@@ -336,7 +352,7 @@ def bench(options: argparse.Namespace) -> None:
         spec = Spec(BLOCKS[size], options.steps, options.warm, options.error, count,
                     solver=options.solver)  # fmt: skip
         results.append({"size": size, **compare(spec, options.rounds, options.threads, peer)})
-    show(results, (scaling_table, growth) if scaling else (time_table, work_table), options)
+    show(results, (scaling_table, growth) if scaling else (time_table, memory_table, work_table), options)
 
 
 def growth(results: list[dict[str, Any]]) -> str:
