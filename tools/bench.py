@@ -5,7 +5,8 @@ fresh processes, so that whatever else the machine does meets both sides alike. 
 fixed number of iterations and compares the time per particle. `output` measures what files and pictures cost,
 `elastic` the solvers of elastic bodies, `contact` what their contact adds, `sampling` the filling of meshes with
 particles, `skin` the surfaces that follow elastic bodies, `granular` sand and its grains, `emission` particles that
-come while a scene runs, `view` the window, `small` steps of 100 to 5,000 particles.
+come while a scene runs, `view` the window, `small` steps of 100 to 5,000 particles, and `history` shows how fast
+earlier versions were.
 """
 
 import argparse
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 # Particles along x, y and z of the block of water.
 BLOCKS = {"2k": (12, 14, 12), "10k": (20, 25, 20), "50k": (32, 40, 39), "100k": (40, 50, 50), "200k": (50, 64, 62),
           "500k": (68, 86, 86)}  # fmt: skip
-OTHERS = ("output", "elastic", "contact", "sampling", "skin", "granular", "emission", "view", "small")  # each in a file
+OTHERS = ("output", "elastic", "contact", "sampling", "skin", "granular", "emission", "view", "small",
+          "history")  # each in a file  # fmt: skip
 MODES = ("fluid", "scaling", *OTHERS)
 SOLVERS = ("DFSPH", "IISPH")
 SOLVES = ("density", "divergence")
