@@ -24,8 +24,8 @@ FILE = Path(__file__).with_name("bench_history.json")
 
 def ratios_of(result: Any) -> dict[str, float]:
     """Reference over ours, by what was measured, from what `--json` has written. Empty if it ran alone."""
-    settings, rows, found = result["settings"], result["results"], {}
-    for row in rows:
+    settings, found = result["settings"], dict[str, Any]()
+    for row in result["results"]:
         if "kind" in row:  # small
             found |= {f"small {row['kind']}, {row['particles']:g}": row.get("ratio")}
         elif "ratios" in row:  # elastic, where ours stands above
