@@ -1,6 +1,8 @@
 """Pliant: one particle engine for soft solids, fluids, sand, shells and rigid bodies. `import pliant as pl`."""
 
+import importlib
 import os
+from typing import TYPE_CHECKING, Any
 
 if __name__ != "pliant":
     raise ImportError("engine/ installs as the package pliant; write `import pliant` instead of `import engine`.")
@@ -9,44 +11,26 @@ os.environ.setdefault("ENABLE_TAICHI_HEADER_PRINT", "0")  # before Taichi is imp
 
 os.environ.setdefault("HOME", os.path.expanduser("~"))  # Taichi's cache aborts without one; services often have none
 
-from pliant.core.fields import Field
-from pliant.core.store import ArrayStore, Store
-from pliant.errors import PliantError, SceneError, SimulationError
-from pliant.geometry import (
-    Box,
-    Capsule,
-    Cylinder,
-    Disc,
-    Face,
-    Mesh,
-    Plane,
-    Quality,
-    Rectangle,
-    Shape,
-    Sphere,
-    Torus,
-    sample,
-    sample_surface,
-)
-from pliant.io.video import write_video
-from pliant.materials import Air, Boundary, Elastic, Fluid, Granular, Material, WindGrid
-from pliant.render import Camera, CameraPath, Light, Look, Orbit
-from pliant.run.frames import Frame
-from pliant.scene.scene import Body, Scene
-from pliant.sim.simulation import Simulation, load
-from pliant.solvers.births.options import Drain, Emitter
-from pliant.solvers.elasticity import Peer, Peer2018, Split
-from pliant.solvers.pressure.dfsph import DFSPH
-from pliant.solvers.pressure.iisph import IISPH
-from pliant.solvers.probes.options import Probe
-from pliant.solvers.stage import Force, Stage
-
 __version__ = "0.1.0"
 
-__all__ = [
-    "DFSPH", "IISPH", "Air", "ArrayStore", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule", "Cylinder",
-    "Disc", "Drain", "Elastic", "Emitter", "Face", "Field", "Fluid", "Force", "Frame", "Granular", "Light", "Look",
-    "Material", "Mesh", "Orbit", "Peer", "Peer2018", "Plane", "PliantError", "Probe", "Quality", "Rectangle", "Scene",
-    "SceneError", "Shape", "Simulation", "SimulationError", "Sphere", "Split", "Stage", "Store", "Torus",
-    "WindGrid", "load", "sample", "sample_surface", "write_video",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from pliant.api import *  # noqa: F403
+
+else:  # a type checker that saw this would take any name for public
+
+    def __getattr__(name: str) -> Any:
+        """A public name, when first used: from then on all of them are here, as if they had been imported at the start.
+
+        All at once, so that every stage, store and material is registered before any of them is used.
+        """
+        if name.startswith("__") and name != "__all__":  # what Python and its tools look for in any module
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        api = importlib.import_module("pliant.api")
+        found = {"__all__": api.__all__, **{public: getattr(api, public) for public in api.__all__}}
+        globals().update(found)
+        if name in globals():  # or a folder, such as pliant.render, that came with them
+            return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__getattr__("__all__")})

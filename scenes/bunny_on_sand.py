@@ -19,7 +19,7 @@ def build(radius: float = 0.01, drop: float = 0.35, density: float = 2500.0, you
     friction_angle: of the sand [degree]; mesh: a file with another animal, made as tall; grains: drawn for each
     particle of sand, 0 for none.
     """
-    shape = bunny().scale(HEIGHT / TALL)
+    shape = bunny().scale(HEIGHT / TALL, about=(0, 0, 0))  # it stays on its feet
     if mesh:
         tall = np.ptp(pl.Mesh(mesh).bounds()[:, 1])
         shape = pl.Mesh(mesh, scale=HEIGHT / tall, center=(0, HEIGHT / 2, 0))

@@ -33,7 +33,8 @@ def test_fluid_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert ours["iterations"]["divergence"] >= 2
     assert 0 <= ours["mean_density_error"] < 1e-2
     assert 0 < ours["bytes_per_particle"] < 4096
-    assert ours["startup"] > 0
+    assert ours["startup"] > 0 and ours["launches"] > 10
+    assert ours["bandwidth"] > 1e8 and all(share > 0 for share in ours["memory"].values())
 
 
 def test_unknown_size_and_peer_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

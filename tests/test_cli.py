@@ -278,16 +278,16 @@ def test_values_that_do_not_fit(text, example):
 
 def test_scenes_are_listed_with_their_options(pliant_):
     text = pliant_("scenes")
-    for name in cli.scene_names():
+    for name in loading.scene_names():
         assert name in text
     assert "obstacle=True" in text and "A column" in text
 
 
 def test_every_scene_has_a_line_about_it_and_builds_a_scene():
-    for name in cli.scene_names():
-        source = cli.find_scene(name)
+    for name in loading.scene_names():
+        source = loading.find_scene(name)
         assert source.module.__doc__ and callable(source.module.check)
-        assert cli.make_scene(source, {}).problems() == []
+        assert loading.make_scene(source, {}).problems() == []
 
 
 @pytest.mark.parametrize("tool", ["bench", "validate"])

@@ -8,6 +8,7 @@ import types
 from pathlib import Path
 
 import pytest
+import scipy
 
 from pliant.commands import doctor
 from pliant.commands.doctor import Check, ProbeError
@@ -129,7 +130,7 @@ def test_a_blas_that_tells_nothing_is_no_problem(monkeypatch):
         raise OSError("not here")
 
     monkeypatch.setattr(doctor.ctypes, "CDLL", fail)
-    monkeypatch.setattr(doctor.scipy, "show_config", fail)
+    monkeypatch.setattr(scipy, "show_config", fail)
     assert doctor.blas() == Check("BLAS", "ok", "unknown library")
 
 
@@ -208,14 +209,19 @@ def test_what_is_installed_but_broken_says_why(monkeypatch):
     assert check.state == "warning" and "Segmentation fault" in check.found and "imageio-ffmpeg" in check.advice
 
 
+def told(devices, **more):
+    """What the child that tries graphics answers."""
+    return {"backends": ["cpu"], "missing": None, "devices": devices, "software": False} | more
+
+
 @pytest.mark.parametrize(
     ("answer", "states", "words"),
     [
-        ({"backends": ["cpu", "cuda"], "missing": None, "devices": ["GeForce"]}, ["ok", "ok"], "on GeForce"),
-        ({"backends": ["cpu"], "missing": None, "devices": ["llvmpipe (LLVM 15)"]}, ["ok", "ok"], "software"),
-        ({"backends": ["cpu"], "missing": None, "devices": []}, ["ok", "ok"], "unknown device"),
-        ({"backends": ["cpu"], "missing": "no driver; apt it.", "devices": []}, ["ok", "warning"], "no driver"),
-        ({"backends": [], "missing": None, "devices": []}, ["wrong", "ok"], "unknown device"),
+        (told(["GeForce"]), ["ok", "ok"], "on GeForce"),
+        (told(["llvmpipe (LLVM 15)"], software=True), ["ok", "ok"], "software"),
+        (told([]), ["ok", "ok"], "unknown device"),
+        (told([], missing="no driver; apt it."), ["ok", "warning"], "no driver"),
+        (told([], backends=[]), ["wrong", "ok"], "unknown device"),
         (ProbeError("no answer within 4 s"), ["warning"], "no answer"),
     ],
 )

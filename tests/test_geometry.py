@@ -288,6 +288,17 @@ def test_mesh_distance_against_the_exact_box():
     np.testing.assert_allclose(pickle.loads(pickle.dumps(mesh)).signed_distance(x), mesh.signed_distance(x))
 
 
+@pytest.mark.parametrize("shape", [Box((1, 1, 1)), Torus(0.5, 0.2), Difference(Sphere(0.6), Sphere(0.5))], ids=str)
+def test_sides_of_points_in_rows_are_those_of_each_alone(shape):
+    """Rows cross thin parts, and what is on one side of a wall must not be taken for what is on the other."""
+    mesh = Mesh(shape.triangles())
+    k = np.linspace(-0.7, 0.7, 40)
+    x = np.stack(np.meshgrid(k, k, k, indexing="ij"), -1).reshape(-1, 3)
+    np.testing.assert_array_equal(mesh.signed_distance(x) < 0, mesh.inside(x))
+    few = x[np.random.default_rng(0).permutation(len(x))[:500]]
+    np.testing.assert_array_equal(mesh.signed_distance(few) < 0, mesh.inside(few))
+
+
 def test_dirty_orientation_duplicates_and_slivers():
     vertices, faces = cube()
     one_flipped = faces.copy()

@@ -5,7 +5,8 @@ fresh processes, so that whatever else the machine does meets both sides alike. 
 fixed number of iterations and compares the time per particle. `output` measures what files and pictures cost,
 `elastic` the solvers of elastic bodies, `contact` what their contact adds, `sampling` the filling of meshes with
 particles, `skin` the surfaces that follow elastic bodies, `granular` sand and its grains, `emission` particles that
-come while a scene runs, `view` the window.
+come while a scene runs, `view` the window, `small` steps of 100 to 5,000 particles, and `history` shows how fast
+earlier versions were.
 """
 
 import argparse
@@ -28,6 +29,7 @@ from rich.table import Table
 
 from pliant.core.console import console
 from pliant.errors import PliantError, unknown_name
+from pliant.tools.launches import launches_per_step
 from pliant.tools.peer import Load
 
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
 # Particles along x, y and z of the block of water.
 BLOCKS = {"2k": (12, 14, 12), "10k": (20, 25, 20), "50k": (32, 40, 39), "100k": (40, 50, 50), "200k": (50, 64, 62),
           "500k": (68, 86, 86)}  # fmt: skip
-OTHERS = ("output", "elastic", "contact", "sampling", "skin", "granular", "emission", "view")  # each in a file
+OTHERS = ("output", "elastic", "contact", "sampling", "skin", "granular", "emission", "view", "small",
+          "history")  # each in a file  # fmt: skip
 MODES = ("fluid", "scaling", *OTHERS)
 SOLVERS = ("DFSPH", "IISPH")
 SOLVES = ("density", "divergence")
@@ -95,6 +98,7 @@ def dam_break(spec: Spec) -> Any:
 def measure(spec: Spec) -> dict[str, Any]:
     """Runs the dam break in this process. Each stage is a median over steps, so they add up only nearly."""
     from pliant.core import backend
+    from pliant.tools import bandwidth
 
     backend.start("cpu")
     before = resident_bytes()
@@ -108,13 +112,17 @@ def measure(spec: Spec) -> dict[str, Any]:
     cores = load.cores()
     ms = {name: median(row[name] for row in rows) for name in (*STAGES, "rest", "total")}
     p = sim.world.particles
+    resident, speed = (resident_bytes() - before) / p.n, bandwidth.triad_bandwidth()  # in this order
+    sweeps = {solve: fmean(row[f"{solve} iterations"] for row in rows) for solve in SOLVES}
+    least = bandwidth.least_bytes(p.n, p.n * sim.world.neighbors.mean_count, sweeps)
     return {
         "particles": p.n, "ms": ms, "ms_mean": fmean(row["total"] for row in rows), "startup": startup,
         "cores": cores, "time": sim.time,
-        "iterations": {solve: fmean(row[f"{solve} iterations"] for row in rows) for solve in SOLVES},
+        "iterations": sweeps, "bandwidth": speed, "memory": bandwidth.memory_shares(least, ms, speed),
         "mean_density_error": fmean(row["error"] for row in rows),
         "compression": float((p.numpy("density") + p.numpy("wall_density") - 1).clip(min=0).mean()),
-        "bytes_per_particle": bytes_per_particle(sim), "resident_per_particle": (resident_bytes() - before) / p.n,
+        "bytes_per_particle": bytes_per_particle(sim), "resident_per_particle": resident,
+        "launches": launches_per_step(sim),
     }  # fmt: skip
 
 
@@ -260,6 +268,18 @@ def work_table(results: list[dict[str, Any]]) -> Table:
     return table
 
 
+def memory_table(results: list[dict[str, Any]]) -> Table:
+    """How much of the time of each stage memory alone would take (`bandwidth.least_bytes`), in percent."""
+    speed = max(result["ours"]["bandwidth"] for result in results)
+    table = Table(title=f"Least time for memory, in percent of the time taken (triad: {speed / 1e9:.1f} GB/s)")
+    for header in ("particles", *STAGES, "total"):
+        table.add_column(header, justify="right")
+    for result in results:
+        shares = result["ours"]["memory"]
+        table.add_row(particles(result["ours"]), *(f"{100 * shares.get(name, 0):.0f}" for name in (*STAGES, "total")))
+    return table
+
+
 def scaling_table(results: list[dict[str, Any]]) -> Table:
     """Time per particle, against that of the smallest run."""
     table = Table(title="Time per particle and step")
@@ -334,7 +354,7 @@ def bench(options: argparse.Namespace) -> None:
         spec = Spec(BLOCKS[size], options.steps, options.warm, options.error, count,
                     solver=options.solver)  # fmt: skip
         results.append({"size": size, **compare(spec, options.rounds, options.threads, peer)})
-    show(results, (scaling_table, growth) if scaling else (time_table, work_table), options)
+    show(results, (scaling_table, growth) if scaling else (time_table, memory_table, work_table), options)
 
 
 def growth(results: list[dict[str, Any]]) -> str:

@@ -27,8 +27,9 @@ from rich.table import Table
 from pliant.core.console import console
 from pliant.errors import PliantError, unknown_name
 from pliant.tools import bench
+from pliant.tools.launches import launches_per_step
 from pliant.tools.peer import Load
-from pliant.tools.peer_elastic import peak_megabytes
+from pliant.tools.peer_elastic import FLOOR, peak_megabytes
 
 if TYPE_CHECKING:
     import pliant as pl
@@ -67,6 +68,7 @@ class Spec:
     zero_energy: float = 1.0
     speed: float = 0.5  # largest of the bottom [m/s]
     frequency: float = 8.0  # of its motion [rad/s]
+    floor: float | None = None  # height [m] of a floor on which the body falls, instead of being moved
     born: float = 0.0  # when the process was started [s since the epoch]
 
     @property
@@ -96,13 +98,17 @@ def elastic_solver(spec: Spec) -> tuple[Any, bool]:
 
 
 def elastic_scene(spec: Spec) -> Any:
-    """The body with its moving bottom, in Pliant."""
+    """The body with its moving bottom, or over its floor, in Pliant."""
     import pliant as pl
 
     scene = pl.Scene(particle_radius=spec.radius, dt=spec.dt, elasticity=elastic_solver(spec)[0])
     material = pl.Elastic(density=spec.density, young=spec.young, poisson=spec.poisson, zero_energy=spec.zero_energy)
     shape = pl.Mesh(spec.mesh, scale=spec.scale) if spec.mesh else pl.Sphere(radius=BALL)
     body = scene.add(shape, material, name="body")
+    if spec.floor is not None:
+        floor = pl.Box(size=FLOOR, center=(0.0, spec.floor - FLOOR[1] / 2, 0.0))
+        scene.add(floor, pl.Boundary(), name="floor")
+        return scene
     body.fix(lambda x: x[:, 1] < spec.bottom)
     body.move(lambda t: (spec.speed * math.sin(spec.frequency * t), 0.0, 0.0))
     return scene
@@ -133,6 +139,7 @@ def measure(spec: Spec) -> dict[str, Any]:
         "factor": factor, "setup": first - ms["total"] / 1e3, "startup": startup,
         "megabytes": peak_megabytes(), "megabytes_before": before, "cores": cores,
         "centre": dict(zip("xyz", map(float, centre), strict=True)), "time": sim.time,
+        "launches": launches_per_step(sim),
     }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from rich.table import Table
 
 from pliant.tools import bench
+from pliant.tools.launches import launches_per_step
 from pliant.tools.peer import Load
 
 STAGES = ("neighbors", "walls", "warm start", "divergence", "density", "advance", "grains")
@@ -74,6 +75,7 @@ def measure(case: Case) -> dict[str, Any]:
         "dt": 1e3 * (sim.time - begun) / case.steps, "share": ms["grains"] / total,
         "factor": 1e-3 * sum(totals) / (sim.time - begun),
         "frame": sum(totals) / (sim.time - begun) / FRAMES_PER_SECOND, "cores": load.cores(),
+        "launches": launches_per_step(sim),
     }  # fmt: skip
 
 

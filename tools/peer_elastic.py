@@ -25,9 +25,9 @@ from statistics import fmean, median
 from typing import Any
 
 if __package__:
-    from pliant.tools.peer import Recorder, carry_out
+    from pliant.tools.peer import CUBE, Recorder, carry_out
 else:  # a script: its folder is the first where modules are looked for
-    from peer import Recorder, carry_out  # type: ignore[no-redef]
+    from peer import CUBE, Recorder, carry_out  # type: ignore[no-redef]
 
 DFSPH, VOLUME_MAPS, NO_CFL = 4, 2, 0  # numbers of simulationMethod, boundaryHandlingMethod, cflMethod
 METHODS = {"split": (3, "Kugelstadt et al. 2021"), "peer": (2, "Peer et al. 2018")}  # elasticityMethod, its section
@@ -39,6 +39,8 @@ STAGES = {  # timers: the whole stage, of it the factorised part, of that the tr
 COMMON = {"total": "SimStep", "neighbors": "neighborhood_search", "divergence": "divergenceSolve",
           "density": "pressureSolve"}  # fmt: skip
 ITERATIONS = "Elasticity - CG iterations"
+FLOOR = (4.0, 0.5, 4.0)  # size [m] of the floor, where there is one
+FLOOR_RESOLUTION = (40, 10, 40)  # of its volume map
 FACTORING = "initSystem"  # assembly of the matrix, ordering and factorisation
 
 
@@ -65,6 +67,12 @@ def write_scene(spec: dict[str, Any], points: Any, folder: Path) -> Path:
         "FluidModels": [{"id": "Fluid", "particleFile": str(folder / "body.pda"), "translation": [0, 0, 0],
                          "scale": [1, 1, 1]}],
     }  # fmt: skip
+    if spec["floor"] is not None:
+        (folder / "cube.obj").write_text(CUBE + "\n")
+        middle = [0, spec["floor"] - FLOOR[1] / 2, 0]
+        scene["RigidBodies"] = [{"geometryFile": str(folder / "cube.obj"), "translation": middle, "scale": FLOOR,
+                                 "isDynamic": False, "isWall": False, "mapInvert": False, "mapThickness": 0.0,
+                                 "mapResolution": FLOOR_RESOLUTION}]  # fmt: skip
     path = folder / "elastic.json"
     path.write_text(json.dumps(scene))
     return path

@@ -5,6 +5,7 @@ without a target is only reported. With --quick the resolutions are those of the
 """
 
 import argparse
+import ast
 import dataclasses
 import importlib
 import json
@@ -28,6 +29,14 @@ def load_cases() -> None:
     """Imports every module of cases; they register themselves."""
     for module in pkgutil.iter_modules(validation.__path__):
         importlib.import_module(f"{validation.__name__}.{module.name}")
+
+
+def case_names() -> list[str]:
+    """Names of the cases, in the order in which they are run: read from their files, which `--help` need not import."""
+    files = [Path(next(iter(validation.__path__))) / f"{m.name}.py" for m in pkgutil.iter_modules(validation.__path__)]
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
+    functions = [node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return [node.name for node in functions if any(ast.unparse(mark) == "case" for mark in node.decorator_list)]
 
 
 def run_cases(names: list[str], quick: bool) -> dict[str, list[Result]]:
@@ -79,24 +88,25 @@ def as_json(results: dict[str, list[Result]], quick: bool) -> str:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The command line, checked."""
+    names = case_names()
     parser = argparse.ArgumentParser(prog="pliant validate", description=(__doc__ or "").split("\n\n")[1])
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"some of {', '.join(CASES)}; all if none is named")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"some of {', '.join(names)}; all if none is named")
     parser.add_argument("--quick", action="store_true", help="low resolutions, about a minute for all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
     options = parser.parse_args(argv)
     for name in options.cases:
-        if name not in CASES:
-            parser.error(unknown_name("case", name, CASES))
+        if name not in names:
+            parser.error(unknown_name("case", name, names))
     if options.json and not options.json.absolute().parent.is_dir():
         parser.error(f"--json: there is no folder {options.json.parent}")
-    options.cases = list(dict.fromkeys(options.cases)) or list(CASES)
+    options.cases = list(dict.fromkeys(options.cases)) or names
     return options
 
 
 def main(argv: list[str]) -> int:
     """`pliant validate [CASE ...] [--quick] [--json FILE]`; returns 0 when all targets are met, 1 otherwise."""
-    load_cases()
     options = parse(argv)
+    load_cases()
     results = run_cases(options.cases, options.quick)
     out = Console(highlight=False)
     if not out.is_terminal:

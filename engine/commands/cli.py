@@ -2,43 +2,27 @@
 
 Exit status: 0 done, 1 the simulation or its disk broke down, 2 the request or the scene is wrong, 130 interrupted by
 Ctrl-C, 143 by SIGTERM. Tools lie above this layer, so they are found by name at run time.
+
+Each command imports what it needs when it is called, so that help and lists do not wait for Taichi.
 """
 
 import contextlib
 import importlib
-import inspect
-import math
 import os
-import random
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
 import pliant
-from pliant.commands.arguments import read_camera, read_look, read_positive, read_size
-from pliant.core.backend import NAMES, check_name
+from pliant.core.choices import BACKEND_NAMES, FORMATS, FPS, LOOK, SEED, SIZE, USUAL_FORMATS
 from pliant.core.console import console, say
 from pliant.errors import PliantError, SceneError, SimulationError
-from pliant.io.files import checked_path
-from pliant.io.video import FASTEST, SLOWEST
-from pliant.render import Look
-from pliant.run.folder import RunFolder, choose_folder, unused
-from pliant.run.frames import FORMATS, USUAL, check_formats
-from pliant.run.plan import Plan
-from pliant.run.run import Run
-from pliant.scene.loading import SceneSource, find_scene, make_scene, read_options, scene_names
 
 SHOWCASE = "falling_bodies_in_water"  # what `pliant run` shows when no scene is named
 SHOWCASE_SETTINGS: list[str] = []
-FPS, SIZE, SEED = 30.0, "1280x720", 0
-SHORTEST, LONGEST, MOST_FRAMES = 1e-6, 1e6, 10**7  # of a run, in seconds and frames
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=pliant.__doc__)
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -46,7 +30,7 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_optio
 Folder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 Looks = Annotated[
     list[str] | None,
-    typer.Option("--look", metavar="NAME=VALUE", help=f"How pictures look ({', '.join(Look().values())}); repeatable."),
+    typer.Option("--look", metavar="NAME=VALUE", help=f"How pictures look ({', '.join(LOOK)}); repeatable."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
 Range = Annotated[str, typer.Option("--frames", help="Which: 12, 0:100, 100: or ::10; all if not given.")]
@@ -122,7 +106,8 @@ def run(
     fps: Annotated[float | None, typer.Option(help=f"Frames per simulated second; {FPS:g} if not given.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the results; out/<scene>, a new one, if none.")] = None,
     formats: Annotated[
-        str | None, typer.Option("--format", help=f"Some of {', '.join(FORMATS)}; {','.join(USUAL)} if not given.")
+        str | None,
+        typer.Option("--format", help=f"Some of {', '.join(FORMATS)}; {','.join(USUAL_FORMATS)} if not given."),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Option of the scene; may be repeated.")
@@ -133,7 +118,8 @@ def run(
     video: Annotated[bool, typer.Option("--video", help="Make video.mp4 of the pictures.")] = False,
     seed: Annotated[int | None, typer.Option(help="Of random numbers that the scene draws; 0 if not given.")] = None,
     backend: Annotated[
-        str | None, typer.Option(help=f"What computes: {', '.join(NAMES)} (the GPU there is); cpu if not given.")
+        str | None,
+        typer.Option(help=f"What computes: {', '.join(BACKEND_NAMES)} (the GPU there is); cpu if not given."),
     ] = None,
     checkpoint: Annotated[float, typer.Option(help="Seconds of wall-clock time between checkpoints.")] = 60.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
@@ -149,98 +135,26 @@ def run(
                  "seed": seed, "video": video or None, "backend": backend}  # fmt: skip
         if resume and overwrite:
             raise PliantError("--resume and --overwrite exclude each other: go on with the run, or throw it away")
-        if not math.isfinite(checkpoint) or checkpoint < 0:
+        if not 0 <= checkpoint < float("inf"):
             raise PliantError(f"--checkpoint must be a number of seconds, 0 or more, got {checkpoint!r}")
+        from pliant.commands.planning import make_plan, own_folder, recorded
+        from pliant.run.run import Run
+        from pliant.scene.loading import find_scene
+
         stream = sys.stdout if as_json else None
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # scenes may print
             if scene is None and not (resume and out):
                 scene, given["settings"] = SHOWCASE, [*SHOWCASE_SETTINGS, *(settings or [])]
             source = find_scene(scene) if scene is not None else None
-            folder, kept = _own_folder(source, resume or overwrite) if out is None else (out, None)
+            folder, kept = own_folder(source, resume or overwrite) if out is None else (out, None)
             if resume:
-                source, given = _recorded(source, folder, given)
+                source, given = recorded(source, folder, given)
             assert source is not None  # only a run to resume tells of its scene itself
-            plan = _plan(source, given, folder)
+            plan = make_plan(source, given, folder)
             plan.checkpoint_seconds, plan.kept = checkpoint, kept
             with source.blamed("during the run", SimulationError):
                 status = Run(plan, resume, overwrite, stream)()
     raise typer.Exit(status)
-
-
-def _own_folder(source: SceneSource | None, existing: bool) -> tuple[Path, Path | None]:
-    """Where a run goes if no folder was named, and the finished run that is kept for its sake."""
-    assert source is not None
-    return choose_folder(Path("out") / source.name, source.name, existing)
-
-
-def _plan(source: SceneSource, given: dict[str, Any], folder: Path) -> Plan:
-    """What to do, from what was given on the command line (None where nothing was)."""
-    chosen: dict[str, Any] = {
-        "fps": FPS, "formats": ",".join(USUAL), "settings": [], "size": SIZE, "look": [], "seed": SEED,
-        "seconds": source.seconds, "video": False, "backend": "cpu",
-    }  # fmt: skip
-    chosen |= {name: value for name, value in given.items() if value is not None}
-    options = read_options(source, chosen["settings"])
-    length = read_positive("--seconds", chosen["seconds"], "seconds")
-    if not SHORTEST <= length <= LONGEST:
-        raise PliantError(f"--seconds must lie between {SHORTEST:g} and {LONGEST:g}, got {length:g}")
-    rate = read_positive("--fps", chosen["fps"], "frames per second")
-    rate = max(rate, 1 / length)  # at least a first and a last frame
-    if length * rate > MOST_FRAMES:
-        raise PliantError(f"{length * rate:.3g} frames are too many; choose a lower --fps or fewer --seconds")
-    formats = _formats(chosen["formats"], chosen["video"])
-    if not 0 <= chosen["seed"] < 2**32:
-        raise PliantError(f"--seed must be a whole number from 0 to {2**32 - 1}, got {chosen['seed']}")
-    check_name(chosen["backend"])
-    size, look = read_size(chosen["size"]), read_look(chosen["look"])
-    random.seed(chosen["seed"])
-    np.random.seed(chosen["seed"])
-    scene = make_scene(source, options)
-    if look:
-        base = scene.look.values() if isinstance(scene.look, Look) else {}
-        scene.look = Look(**(base | look))
-    return Plan(name=source.name, given=source.given, scene=scene, settings=chosen["settings"], options=options,
-                seconds=length, fps=rate, folder=folder, formats=formats, size=size, look=chosen["look"],
-                video=chosen["video"], seed=chosen["seed"], backend=chosen["backend"])  # fmt: skip
-
-
-def _formats(text: str, video: bool) -> tuple[str, ...]:
-    """The formats named, and pictures if a video is to be made of them."""
-    return tuple(dict.fromkeys((*check_formats(text), *(["png"] if video else []))))
-
-
-def _recorded(source: SceneSource | None, path: Path, given: dict[str, Any]) -> tuple[SceneSource, dict[str, Any]]:
-    """The scene and the choices of the run to resume. Only its length may be chosen anew."""
-    folder = RunFolder(path)
-    if source and not folder.record_file.exists():
-        return source, given  # it was stopped before it wrote anything
-    record = folder.record()
-    if source and source.name != record["scene"]:
-        raise PliantError(f"{folder.path} holds a run of {record['scene']}, not of {source.name}")
-    source = source or _recorded_scene(record)
-    kept = {"seconds": record["seconds"], "fps": record["fps"], "formats": ",".join(record["asked_formats"]),
-            "settings": record["settings"], "size": "{}x{}".format(*record["size"]),
-            "look": record["look"], "seed": record.get("seed", SEED), "video": bool(record.get("video")),
-            "backend": record.get("backend", "cpu")}  # fmt: skip
-    meant: dict[str, Callable[[Any], Any]] = {
-        "fps": lambda rate: max(rate, 1 / record["seconds"]),
-        "formats": lambda text: set(_formats(text, kept["video"])), "size": read_size, "look": read_look,
-        "settings": lambda texts: repr(read_options(source, texts)),
-    }  # fmt: skip
-    for name, value in given.items():
-        meaning = meant.get(name, lambda same: same)
-        if value is not None and name != "seconds" and meaning(value) != meaning(kept[name]):
-            raise PliantError(f"a resumed run keeps its choices: {name} was {kept[name]!r} and cannot become "
-                              f"{value!r}; leave it out, or start a new run in another folder")  # fmt: skip
-    if given["seconds"] is not None:
-        kept["seconds"] = given["seconds"]
-    return source, kept
-
-
-def _recorded_scene(record: dict[str, Any]) -> SceneSource:
-    """The scene of a run: its file, wherever the command is given, or its name."""
-    file = str(record.get("source"))
-    return find_scene(file if record["given"].endswith(".py") and Path(file).is_file() else record["given"])
 
 
 @app.command()
@@ -261,6 +175,10 @@ def view(
 ) -> None:
     """Opens a window on a scene as it runs: look around, change parameters, grab things."""
     with reporting():
+        from pliant.commands.arguments import read_size
+        from pliant.io.files import checked_path
+        from pliant.scene.loading import find_scene
+
         given = SHOWCASE if scene is None else scene
         if Path(given).suffix != ".py":
             find_scene(given)  # a file that fails shows its message in the window; a name that nobody knows does not
@@ -297,10 +215,13 @@ def render(
     quiet: Quiet = False,
 ) -> None:
     """Draws pictures and a video from the files of a run, without simulating again. What is there is left as it is."""
-    from pliant.run.export import pick_frames
-    from pliant.run.pictures import SCENES_OWN, contact_sheet, draw_run, film
-
     with reporting(quiet):
+        from pliant.commands.arguments import read_camera, read_look, read_size
+        from pliant.io.video import FASTEST, SLOWEST
+        from pliant.run.export import pick_frames
+        from pliant.run.folder import RunFolder, unused
+        from pliant.run.pictures import SCENES_OWN, contact_sheet, draw_run, film
+
         view = SCENES_OWN if camera is None else read_camera(camera)
         if fps is not None and not SLOWEST <= fps <= FASTEST:
             raise PliantError(f"--fps must lie between {SLOWEST:g} and {FASTEST:g}, got {fps:g}")
@@ -332,6 +253,8 @@ def render(
 @contextlib.contextmanager
 def _counting(what: str, total: int) -> Iterator[Callable[[], None]]:
     """A bar of progress on a terminal; yields what advances it by one."""
+    from rich.progress import Progress
+
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=total)
         yield lambda: bar.advance(task)
@@ -347,9 +270,11 @@ def export(
     quiet: Quiet = False,
 ) -> None:
     """Writes the frames of a run in other formats, and fluids as surfaces."""
-    from pliant.run import export as exporting
-
     with reporting(quiet):
+        from pliant.run import export as exporting
+        from pliant.run.folder import RunFolder
+        from pliant.run.frames import check_formats
+
         folder, wanted = RunFolder(run), check_formats(formats, exporting.FORMATS)
         indices = exporting.pick_frames(frames, folder.record())
         with _counting("exporting", len(indices)) as advance:
@@ -370,10 +295,12 @@ def skin(
     quiet: Quiet = False,
 ) -> None:
     """Writes the surfaces of elastic bodies of a run as meshes, its own or another one."""
-    from pliant.run.export import pick_frames
-    from pliant.skin import skin_run
-
     with reporting(quiet):
+        from pliant.run.export import pick_frames
+        from pliant.run.folder import RunFolder
+        from pliant.run.frames import check_formats
+        from pliant.skin import skin_run
+
         folder, wanted = RunFolder(run), check_formats(formats, skin_run.FORMATS)
         if fit and mesh is None:
             raise PliantError("--fit is for a mesh that is given with --mesh")
@@ -390,9 +317,9 @@ def inspect_(
     out: Annotated[Path | None, typer.Option(help="The picture; RUN/inspect.png if not given.")] = None,
 ) -> None:
     """Plots energy, momentum, density error, iterations and dt of a run over time, and what its probes recorded."""
-    from pliant.run.inspect import inspect as draw
-
     with reporting():
+        from pliant.run.inspect import inspect as draw
+
         say(str(draw(run, out)))
 
 
@@ -413,18 +340,18 @@ def sample(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Fills a mesh with particles, and tells how good the filling is."""
-    from pliant.commands.sample import Request, run
-
     with reporting(quiet or as_json):
+        from pliant.commands.sample import Request, run
+
         run(Request(mesh, radius, particles, sampling, unit, up, scale, seed, out, formats, report), as_json)
 
 
 @app.command()
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
     """Checks what this machine has, and says what to do about the rest."""
-    from pliant.commands.doctor import main as check
-
     with reporting():
+        from pliant.commands.doctor import main as check
+
         status = check(as_json)
     raise typer.Exit(status)
 
@@ -433,12 +360,14 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = F
 def scenes() -> None:
     """Lists the scenes with their options and defaults."""
     with reporting():
+        from rich.console import Console
+        from rich.table import Table
+
+        from pliant.scene.listing import list_scenes
+
         table = Table("scene", "what it shows", "options (--set name=value)")
-        for name in scene_names():
-            source = find_scene(name)
-            about = (source.module.__doc__ or "").strip().partition("\n")[0]
-            options = inspect.signature(source.build).parameters.values()
-            table.add_row(name, about, "\n".join(f"{p.name}={p.default}" for p in options))
+        for scene in list_scenes():
+            table.add_row(scene.name, scene.about, "\n".join(f"{k}={value}" for k, value in scene.options.items()))
         Console(highlight=False).print(table)
 
 

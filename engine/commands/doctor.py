@@ -1,11 +1,13 @@
 """`pliant doctor`: what this machine offers to Pliant, what is amiss, and what to do about it.
 
 Heavy libraries and drivers can print, hang or take their process down with them, so each is tried out in a child
-process; all children run at the same time and share one time limit.
+process; all children run at the same time and share one time limit. This process imports what it needs of them only
+once the children are on their way.
 """
 
 import ctypes
 import dataclasses
+import importlib.metadata
 import json
 import os
 import re
@@ -19,19 +21,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
-import scipy
-import taichi as ti
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from scipy.linalg import cython_blas
 
 import pliant
-from pliant.core.backend import BACKENDS, is_supported, kernel_cache
-from pliant.core.cache import cache_folder
+from pliant.core.choices import BACKENDS
 from pliant.core.memory import GIB, lines_of, total_and_free
-from pliant.render import available
-from pliant.render.vulkan import in_software, vulkan_devices
 
 State = Literal["ok", "warning", "wrong"]
 COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "wrong": "bold red"}
@@ -104,6 +100,8 @@ def blas() -> Check:
 
 def _blas_routine(name: str) -> tuple[Any, str]:
     """A routine of SciPy's BLAS and what stands before its name. None where it is not found, as on Windows."""
+    from scipy.linalg import cython_blas
+
     try:
         library = ctypes.CDLL(cython_blas.__file__)
     except (OSError, AttributeError):
@@ -143,6 +141,8 @@ def mapped_file(address: int, maps: Iterable[str]) -> str:
 
 
 def _blas_of_the_build() -> str:
+    import scipy
+
     try:
         lapack = scipy.show_config(mode="dicts")["Build Dependencies"]["lapack"]
         return f"{lapack['name']} {lapack['version']}, says SciPy's build"
@@ -175,6 +175,8 @@ def _nearest(folder: Path) -> Path:
 
 
 def disks() -> Iterator[Check]:
+    from pliant.core.cache import cache_folder
+
     for name, place, way in (("Disk, this folder", ".", "--out"), ("Disk, caches", cache_folder(), "PLIANT_CACHE")):
         try:
             free = shutil.disk_usage(_nearest(Path(place))).free
@@ -186,6 +188,9 @@ def disks() -> Iterator[Check]:
 
 
 def caches() -> Iterator[Check]:
+    from pliant.core.backend import kernel_cache
+    from pliant.core.cache import cache_folder
+
     setting = "TI_OFFLINE_CACHE_FILE_PATH"
     yield _cache("Kernel cache", kernel_cache(), "each start compiles its kernels anew", setting)
     yield _cache("Wall cache", cache_folder(), "each start computes its walls anew", "PLIANT_CACHE")
@@ -240,12 +245,18 @@ print(json.dumps([version, {answer}]))
 
 def graphics() -> dict[str, Any]:
     """What Taichi can use here. Runs in a child: Taichi warns about missing drivers, and drivers may crash."""
-    backends = [name for name in BACKENDS if is_supported(name)]
-    return {"backends": backends, "missing": available(), "devices": vulkan_devices()}
+    from pliant.core.backend import is_supported
+    from pliant.render.vulkan import available, in_software, vulkan_devices
+
+    backends, devices = [name for name in BACKENDS if is_supported(name)], vulkan_devices()
+    return {"backends": backends, "missing": available(), "devices": devices, "software": in_software(devices)}
 
 
 def taichi_and_vulkan() -> list[Check]:
-    version = ".".join(map(str, ti.__version__))
+    try:
+        version = importlib.metadata.version("taichi")
+    except importlib.metadata.PackageNotFoundError:
+        version = "of unknown version"
     try:
         here = ask("import json; from pliant.commands import doctor; print(json.dumps(doctor.graphics()))")
     except ProbeError as error:
@@ -258,7 +269,7 @@ def taichi_and_vulkan() -> list[Check]:
         found, _, advice = here["missing"].rstrip(".").partition("; ")
         return [taichi, Check("Vulkan", "warning", f"no pictures: {found}", advice)]
     device = ", ".join(here["devices"]) or "an unknown device"
-    if in_software(here["devices"]):
+    if here["software"]:
         return [taichi, Check("Vulkan", "ok", f"draws pictures in software ({device})", "a graphics card is faster")]
     return [taichi, Check("Vulkan", "ok", f"draws pictures on {device}")]
 

@@ -22,6 +22,7 @@ import pliant
 from pliant.commands.arguments import read_positive
 from pliant.commands.sample_picture import REPORT_PICTURE, draw, effort, missing_plots
 from pliant.core import backend
+from pliant.core.choices import PARTICLE_FORMATS
 from pliant.core.console import console, say
 from pliant.core.data import Cloud
 from pliant.errors import PliantError, unknown_name
@@ -31,7 +32,7 @@ from pliant.geometry.sampling.sampler import MOST_PARTICLES
 from pliant.io import write_cloud
 from pliant.io.files import atomic_write
 from pliant.io.plain import as_json
-from pliant.run.frames import PARTICLE_FORMATS, check_formats
+from pliant.run.frames import check_formats
 
 ALL = "all"  # methods of sampling, side by side
 USUAL_PARTICLES = 10_000  # if neither their number nor their radius is given

@@ -17,12 +17,12 @@ import numpy as np
 import taichi as ti
 
 from pliant.core import speedups
+from pliant.core.choices import BACKEND_NAMES, BACKENDS
 from pliant.core.console import native_silence
 from pliant.core.memory import available_memory as available_memory  # beside the share of it below
 from pliant.errors import PliantError, unknown_name
 
-BACKENDS = {"cpu": ti.cpu, "cuda": ti.cuda, "vulkan": ti.vulkan, "metal": ti.metal}
-NAMES = (*BACKENDS, "gpu")
+ARCHS = {name: getattr(ti, name) for name in BACKENDS}
 GPUS = ("cuda", "metal", "vulkan")  # backend="gpu" means the first of these that works here
 
 vec3 = ti.types.vector(3, ti.f32)
@@ -87,7 +87,7 @@ def start(backend: str = "cpu") -> None:
         raise PliantError(f"backend {backend!r} is not available on this machine; use backend='cpu'.")
     _open_kernel_cache()
     with contextlib.redirect_stdout(io.StringIO()):  # "[Taichi] Starting on arch=x64", whatever the log level
-        ti.init(arch=BACKENDS[backend], default_fp=ti.f32, default_ip=ti.i32, offline_cache=True, log_level=ti.WARN,
+        ti.init(arch=ARCHS[backend], default_fp=ti.f32, default_ip=ti.i32, offline_cache=True, log_level=ti.WARN,
                 cpu_block_dim_adaptive=False, default_cpu_block_dim=CHUNK)  # fmt: skip
     _started = backend
     _free_vectors()
@@ -104,8 +104,8 @@ def start(backend: str = "cpu") -> None:
 
 def check_name(backend: str) -> None:
     """Refuses what is no backend on any machine."""
-    if backend not in NAMES:
-        raise PliantError(unknown_name("backend", backend, NAMES))
+    if backend not in BACKEND_NAMES:
+        raise PliantError(unknown_name("backend", backend, BACKEND_NAMES))
 
 
 def started() -> str | None:
@@ -130,7 +130,7 @@ def _open_kernel_cache() -> None:
 def is_supported(backend: str) -> bool:
     """Whether this machine has what the backend needs. Drivers that are missing are not complained about."""
     with native_silence():
-        return bool(ti.lang.misc.is_arch_supported(BACKENDS[backend]))
+        return bool(ti.lang.misc.is_arch_supported(ARCHS[backend]))
 
 
 def _find_gpu() -> str:

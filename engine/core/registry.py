@@ -4,6 +4,7 @@ Those of the engine, those of a user's scene file, and those of installed packag
 `pliant.plugins` (a module to import, or a function to call) are found in the same way.
 """
 
+import importlib
 import importlib.metadata
 from collections.abc import Iterator
 from typing import Generic, TypeVar
@@ -35,10 +36,11 @@ class Registry(Generic[T]):
 
 
 def load_plugins() -> None:
-    """Imports what installed packages bring, once."""
+    """Imports what the engine has, whichever of its files was imported, and what installed packages bring, once."""
     global _loaded
     if _loaded:
         return
+    importlib.import_module("pliant.api")  # above this layer, so by its name
     for entry in importlib.metadata.entry_points(group=GROUP):
         try:
             found = entry.load()

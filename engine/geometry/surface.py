@@ -29,6 +29,7 @@ FLAT = np.cos(np.radians(0.5))  # faces that turn by less lie in one plane
 SECTIONS = ((0.5,), (0.25, 0.5, 0.75), (0.5,))  # where a drawing shows them, across x, y and z, in shares of the size
 MOST_EDGES = 20_000  # of a drawing
 OVERLAP = 1e-3  # part of the area that may lie inside another shell before the signed volume is not trusted
+APART = 0.99  # of the distance to the surface: so near to each other points are certainly on one side of it
 WORTHWHILE = 200_000  # triangles: a smaller surface answers quickly enough by itself
 
 
@@ -128,9 +129,19 @@ class Surface:
     def signed_distance(self, points: Array) -> Array:
         """Exact for a closed surface. For an open one distance * (1 - 2 |w|), |w| at most 1: the surface |w| = 1/2
         closes the holes, and the value passes continuously through zero there, as a wall must."""
-        w = np.abs(self.winding(points))
-        sign = np.where(w > 0.5, -1.0, 1.0) if self.closed else 1.0 - 2.0 * np.minimum(w, 1.0)
-        return sign * self.distance(points)
+        distance = self.distance(points)
+        if self.closed:
+            return np.where(self._inside_by_runs(points, distance), -distance, distance)
+        return (1.0 - 2.0 * np.minimum(np.abs(self.winding(points)), 1.0)) * distance
+
+    def _inside_by_runs(self, points: Array, distance: Array) -> NDArray[np.bool_]:
+        """Whether points are inside, of which distances are known: a point that is nearer to the one before it than
+        either is to the surface lies on the same side, so that one of a run is asked for."""
+        if not len(points) or not (self.bare or self.overlap == 0.0):  # surfaces within others count in no distance
+            return self.inside(points)
+        step = np.linalg.norm(np.diff(points, axis=0), axis=1)
+        begins = np.append(True, step > APART * np.maximum(distance[1:], distance[:-1]))
+        return self.inside(points[begins])[np.cumsum(begins) - 1]
 
     @cached_property
     def volume(self) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pliant.core.choices import MESH_FORMATS, PARTICLE_FORMATS
 from pliant.core.data import Snapshot
 from pliant.errors import PliantError
 from pliant.io.usd import write_usd
@@ -11,7 +12,7 @@ from pliant.io.usd_types import missing_usd
 from pliant.render.fluid_surface import reconstruct
 from pliant.render.render_scene import RenderScene
 from pliant.run.folder import RunFolder
-from pliant.run.frames import MESH_FORMATS, PARTICLE_FORMATS, Series, write_frame
+from pliant.run.frames import Series, write_frame
 
 FORMATS = (*dict.fromkeys((*PARTICLE_FORMATS, *MESH_FORMATS)), "usd")
 

@@ -28,13 +28,14 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
+from pliant.core.choices import FORMATS, PARTICLE_FORMATS
 from pliant.core.data import Snapshot
 from pliant.errors import PliantError
 from pliant.io import read_cloud
 from pliant.io.files import atomic_write
 from pliant.io.plain import as_json
 from pliant.render.render_scene import RenderScene
-from pliant.run.frames import FORMATS, PARTICLE_FORMATS, frame_file
+from pliant.run.frames import frame_file
 from pliant.sim import checkpoint
 from pliant.sim.checkpoint import Checkpoint
 

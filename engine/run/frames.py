@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pliant.core.choices import FORMATS, MESH_FORMATS, PARTICLE_FORMATS, USUAL_FORMATS
 from pliant.core.data import Snapshot, TriMesh
 from pliant.errors import PliantError, unknown_name
 from pliant.io import write_cloud, write_mesh, write_pvd
@@ -17,10 +18,6 @@ from pliant.skin.skins import SkinSource, skin_sources
 if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
 
-PARTICLE_FORMATS = ("vtu", "npz", "ply", "bgeo")  # one file for each body and frame; the first is read back first
-MESH_FORMATS = ("obj", "stl", "ply")  # walls and other surfaces: once, or for each frame if they move
-FORMATS = (*dict.fromkeys((*PARTICLE_FORMATS, *MESH_FORMATS)), "usd", "png")
-USUAL = ("vtu", "png")
 SERIES = "particles.pvd"
 
 
@@ -35,7 +32,7 @@ class Frame:
         bodies as meshes as well."""
         return take(self.sim, self.index, skins=skins)
 
-    def write(self, folder: str | Path, formats: Any = USUAL, width: int = 1280, height: int = 720) -> None:
+    def write(self, folder: str | Path, formats: Any = USUAL_FORMATS, width: int = 1280, height: int = 720) -> None:
         """Writes the frame into `folder`, in any of `FORMATS`.
 
         Particles become `<body>_0001.vtu` (npz, ply, bgeo), grains `<body>_grains_0001.vtu`, a vtu series is listed in

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+from pliant.core.choices import MESH_FORMATS, PARTICLE_FORMATS
 from pliant.core.console import console
 from pliant.core.data import Snapshot
 from pliant.errors import PliantError, SimulationError
@@ -22,7 +23,7 @@ from pliant.run import probe_files
 from pliant.run.draw_process import Painter, picture_file
 from pliant.run.export import export_usd
 from pliant.run.folder import DONE, KEPT, RunFolder, cloud_names
-from pliant.run.frames import MESH_FORMATS, PARTICLE_FORMATS, SERIES, Frame, Series, frame_file, write_frame
+from pliant.run.frames import SERIES, Frame, Series, frame_file, write_frame
 from pliant.run.pictures import draw_run, film
 from pliant.run.plan import Plan, first_record, frame_record, restore_rng, rng_state
 from pliant.run.progress import Teller, Wish, interruptible, stage_table

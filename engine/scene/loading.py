@@ -9,7 +9,6 @@ import dataclasses
 import importlib
 import inspect
 import math
-import pkgutil
 import sys
 import traceback
 import types
@@ -18,18 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from pliant.errors import PliantError, unknown_name
+from pliant.scene.listing import scene_names
 from pliant.scene.scene import Scene
 
 DEFAULT_SECONDS = 3.0  # for scenes that do not say SECONDS
 TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 # --- scenes -----------------------------------------------------------------------------------------
-
-
-def scene_names() -> list[str]:
-    """Names of the scenes that come with Pliant."""
-    folder = importlib.import_module("pliant.scenes").__path__
-    return sorted(module.name for module in pkgutil.iter_modules(folder) if not module.name.startswith("_"))
 
 
 @dataclasses.dataclass

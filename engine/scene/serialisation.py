@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pliant import render
+import pliant.render as render
 from pliant.core.options import Options
 from pliant.core.registry import load_plugins
 from pliant.errors import PliantError, SceneError

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
+from pliant.core.choices import MESH_FORMATS
 from pliant.core.data import Snapshot, TriMesh
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT
 from pliant.errors import PliantError, unknown_name
 from pliant.geometry.meshfile import read_mesh
 from pliant.run.export import check_target, write_all
 from pliant.run.folder import RunFolder
-from pliant.run.frames import MESH_FORMATS
 from pliant.skin.skinning import NORMAL, UV, Skin
 from pliant.skin.skins import SUFFIX, SkinSource
 

@@ -19,16 +19,15 @@ from pliant.geometry.sampling.placing import Lattice, depth_at
 Array = NDArray[np.float64]
 Progress = Callable[[int, float, float], None]  # of the round, the mean move, and the one at which it ends
 
-LONGEST = 0.25 * 0.4  # in spacings: largest move of a round, eta = 0.25 (Kugelstadt 2021, Eq. 37)
+LONGEST = 0.25 * 0.4  # in spacings: largest move of a particle in a round, eta = 0.25 (Kugelstadt 2021, Eq. 37)
 LAYER = 0.5  # in spacings: depth of the outermost particles, their radius
 THIN = 2.0  # in spacings: parts thinner than this have less room for it,
 THINNEST = 0.4  # and parts as thin as this or thinner the least
 CLEAR = 0.25  # in spacings: the same for confined particles, which walls push farther in
 SLOPE = 0.1  # least gradient of the depth that tells the way in
 PUT_BACK = 3  # rounds of putting a particle back
-FIRST, MOST = 60, 150  # rounds before the density may count as even, and after which it does whatever it is
 PATIENCE, BETTER = 10, 0.99  # it is even when so many rounds have not reduced its deviation to this share
-SHORTER = 0.9  # factor of the steps from round to round then,
+SHORTER = 0.93  # factor of the steps from round to round then,
 REST = 5e-4  # in spacings: until the root mean square of a round's moves is less,
 SHORTEST = 1e-3  # or steps are this short: in parts too thin for it a particle may be put to and fro for ever
 PLAIN, ADAPTED, CONFINED = 0, 1, 2  # kinds of `room`
@@ -50,11 +49,12 @@ def room(x: vec3, spacing: ti.f32, kind: ti.template(), table: ti.template(), di
 
 
 @ti.kernel
-def _move(n: ti.i32, scale: ti.f32, spacing: ti.f32, kind: ti.template(), table: Vectors, directory: Directory,
+def _move(n: ti.i32, share: ti.f32, spacing: ti.f32, kind: ti.template(), table: Vectors, directory: Directory,
           spline: Blocks, x: Vectors, dx: Vectors):  # fmt: skip
-    """Moves the particles, puts them back inside, and leaves in dx how far each has come."""
+    """Moves the particles by that share of dx, none farther than it may, puts them back inside, and leaves in dx how
+    far each has come."""
     for i in range(n):
-        y = x[i] + scale * dx[i]
+        y = x[i] + share * ti.min(1.0, LONGEST * spacing / ti.max(dx[i].norm(), 1e-30)) * dx[i]
         for _ in range(PUT_BACK):
             z, g, wanted = room(y, spacing, kind, table, directory, spline)
             if z < wanted and g.norm() > SLOPE:
@@ -64,17 +64,16 @@ def _move(n: ti.i32, scale: ti.f32, spacing: ti.f32, kind: ti.template(), table:
 
 @ti.kernel
 def _totals(n: ti.i32, density: Reals, dx: Vectors, out: RealTable):
-    """Of each block: sums of the density and its square, and the largest and the summed square of dx."""
+    """Of each block: sums of the density, its square and the square of dx."""
     ti.loop_config(block_dim=1)
     for b in range(BLOCKS):
         lo, hi = block(b, n)
-        total, square, longest, moved = 0.0, 0.0, 0.0, 0.0
+        total, square, moved = 0.0, 0.0, 0.0
         for i in range(lo, hi):
-            d2 = dx[i].dot(dx[i])
             total += density[i]
             square += (density[i] - 1.0) ** 2
-            longest, moved = ti.max(longest, d2), moved + d2
-        out[b, 0], out[b, 1], out[b, 2], out[b, 3] = total, square, longest, moved
+            moved += dx[i].dot(dx[i])
+        out[b, 0], out[b, 1], out[b, 2] = total, square, moved
 
 
 class Relaxation:
@@ -82,6 +81,7 @@ class Relaxation:
 
     crowding: ClassVar[float] = 0.0  # of the first places
     room: ClassVar[int] = PLAIN
+    least, most = 60, 150  # rounds before the density may count as even, and after which it does whatever it is
 
     def __init__(self, depths: DistanceMap, bounds: Array, count: int, spacing: float, seed: int):
         self.spacing, self.smoothing = spacing, SMOOTHINGS["cubic_spline"]
@@ -92,7 +92,7 @@ class Relaxation:
         self.neighbors = Neighbors(p, self.smoothing, spacing, (None, None, None))
         self.low, self.high = bounds[0] - spacing, bounds[1] + spacing
         self.map = lattice.map
-        self.partial = ti.ndarray(ti.f32, (BLOCKS, 4))
+        self.partial = ti.ndarray(ti.f32, (BLOCKS, 3))
         self.iterations, self.mean = 0, 1.0
         _move(p.n, 0.0, spacing, self.room, *self.map, p.x, p.v)
         p.v.fill(0.0)
@@ -112,19 +112,18 @@ class Relaxation:
         p, d = self.particles, self.spacing
         self.neighbors.update(self.low, self.high)
         self.displace()
-        self.mean, deviation, longest, _ = self._totals()
-        scale = share * min(1.0, LONGEST * d / max(longest, 1e-30))
-        _move(p.n, scale, d, self.room, *self.map, p.x, p.v)
+        self.mean, deviation, _ = self._totals()
+        _move(p.n, share, d, self.room, *self.map, p.x, p.v)
         self.iterations += 1
-        return deviation, self._totals()[3] / d
+        return deviation, self._totals()[2] / d
 
-    def _totals(self) -> tuple[float, float, float, float]:
-        """Mean and deviation of the density, largest and root mean square of dx."""
+    def _totals(self) -> tuple[float, float, float]:
+        """Mean and deviation of the density, and root mean square of dx."""
         n = self.particles.n
         _totals(n, self.particles.density, self.particles.v, self.partial)
         rows = self.partial.to_numpy().astype(float)
-        mean, square, moved = (rows[:, k].sum() / n for k in (0, 1, 3))
-        return mean, math.sqrt(max(square - (mean - 1.0) ** 2, 0.0)), math.sqrt(rows[:, 2].max()), math.sqrt(moved)
+        mean, square, moved = rows.sum(axis=0) / n
+        return mean, math.sqrt(max(square - (mean - 1.0) ** 2, 0.0)), math.sqrt(moved)
 
     def run(self, progress: Progress | None = None) -> Array:
         """Rounds until the density is as even as it gets, then shorter and shorter ones until all is at rest."""
@@ -134,8 +133,8 @@ class Relaxation:
             deviations.append(deviation)
             if progress is not None:
                 progress(self.iterations, moved, REST)
-            even = len(deviations) >= MOST or (
-                len(deviations) > FIRST and min(deviations[-PATIENCE:]) > BETTER * min(deviations[:-PATIENCE])
+            even = len(deviations) >= self.most or (
+                len(deviations) > self.least and min(deviations[-PATIENCE:]) > BETTER * min(deviations[:-PATIENCE])
             )
             if share < 1.0 or even:
                 share *= SHORTER

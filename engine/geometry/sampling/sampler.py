@@ -27,7 +27,7 @@ METHODS = ("fitted", "regular", "blue_noise")
 REACH, OUT = 1.5, 1.0  # in spacings: how far below and above the surface depths must be right
 PROXY = 0.1  # in spacings: how far a surface of fewer triangles may lie from the true one
 MOST_PARTICLES = 10**8
-VERSION = 1  # of the relaxed methods: part of the key under which results are kept
+VERSION = 2  # of the relaxed methods: part of the key under which results are kept
 STEPS = 30  # of halving the way back to the surface
 
 
