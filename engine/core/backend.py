@@ -9,6 +9,7 @@ import ctypes
 import io
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,8 @@ def start(backend: str = "cpu") -> None:
     _fill_vectors_directly()
     _tell_places_shortly()
     speedups.read_sources_once()
-    speedups.launch_quickly()
+    speedups.launch_quickly(keep=backend == "cpu")
+    speedups.serialise_twins()
     if backend == "cpu":
         _access_elements_directly()
         _copy_memory_directly()
@@ -254,14 +256,33 @@ def _spread_workers() -> None:
 @ti.func
 def turns(tasks: ti.i32) -> ti.i32:
     """How many rounds a loop needs, so that all threads take part in so many tasks."""
-    return (tasks + DEAL - 1) // DEAL * DEAL
+    rounds = tasks
+    if ti.static(not speedups.one_thread.active):
+        rounds = (tasks + DEAL - 1) // DEAL * DEAL
+    return rounds
 
 
 @ti.func
 def task(turn: ti.i32) -> ti.i32:
     """The task of one of these rounds, each a different one; those beyond the last are none."""
-    first = turn // DEAL * DEAL
-    return first + (turn - first) // ROUNDS + turn % ROUNDS * SHARES
+    result = turn
+    if ti.static(not speedups.one_thread.active):
+        first = turn // DEAL * DEAL
+        result = first + (turn - first) // ROUNDS + turn % ROUNDS * SHARES
+    return result
+
+
+@contextlib.contextmanager
+def threads_for(elements: int) -> Iterator[None]:
+    """Launches kernels in one thread, or in all, as suits so many elements on the CPU."""
+    one = speedups.one_thread
+    before = one.active, one.few
+    if _started == "cpu":
+        one.suit(elements)
+    try:
+        yield
+    finally:
+        one.active, one.few = before
 
 
 def sync() -> None:

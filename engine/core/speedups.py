@@ -6,6 +6,7 @@ Nothing here changes what a kernel computes. Whatever is out of the ordinary goe
 import ast
 import functools
 import inspect
+import itertools
 import linecache
 import sys
 import textwrap
@@ -16,6 +17,7 @@ import numpy as np
 from taichi.lang import impl, kernel_impl
 from taichi.lang._ndarray import Ndarray, ScalarNdarray
 from taichi.lang.argpack import ArgPack, ArgPackType
+from taichi.lang.ast.ast_transformer import ASTTransformer
 from taichi.lang.enums import AutodiffMode
 from taichi.lang.exception import handle_exception_from_cpp
 from taichi.lang.matrix import MatrixNdarray, MatrixType, VectorNdarray
@@ -72,20 +74,75 @@ def read_sources_once() -> None:
     kernel_impl._get_tree_and_ctx = tree_and_context
 
 
+# --- one thread -------------------------------------------------------------------------------------
+
+FEW_WITH_PAIRS = 1500  # elements up to which one thread is the fastest, whatever a kernel does...
+FEW = 12_000  # ...and if it looks at no pairs
+
+class OneThread:
+    """Kernels whose loops run in the calling thread. To wake and wait for the workers costs 20 to 30 microseconds a
+    loop, more than a loop over a few thousand particles takes; a kernel has a twin without that.
+
+    While it is `active` all kernels are launched as their twins, and while there are `few` elements, `light` kernels.
+    Results may differ in what is rounded, so that both must follow from the scene alone, never from the machine.
+    """
+
+    def __init__(self) -> None:
+        self.active = self.few = False
+
+    def suit(self, elements: int) -> None:
+        """Chooses for kernels over so many elements."""
+        self.active, self.few = elements <= FEW_WITH_PAIRS, elements <= FEW
+
+    def twin(self, kernel: Any) -> Any:
+        """The same kernel, compiled with serial loops."""
+        known = kernel.__dict__
+        if "twin" not in known:
+            known["twin"] = kernel_impl.Kernel(kernel.func, kernel.autodiff_mode, kernel.classkernel)
+            known["twin"].serial = True
+            known["twin"].twin = known["twin"]
+        return known["twin"]
+
+
+one_thread = OneThread()
+
+
+def light(kernel: Any) -> Any:
+    """Marks a kernel that does little with each element: it looks at no pairs."""
+    kernel._primal.light = True
+    return kernel
+
+
+def serialise_twins() -> None:
+    """Makes loops serial while a twin is compiled."""
+    ordinary = ASTTransformer.build_For
+
+    def build_for(ctx: Any, node: ast.For) -> Any:
+        if getattr(ctx.func, "serial", False):
+            ctx.ast_builder.parallelize(1)
+            ctx.ast_builder.strictly_serialize()
+        return ordinary(ctx, node)
+
+    ASTTransformer.build_For = staticmethod(build_for)
+
+
 # --- launch -----------------------------------------------------------------------------------------
 # Taichi looks at every argument several times in every call, 100 to 200 microseconds for most kernels. What it finds
 # depends on the types of arguments alone, and on the values of templates: these are the signature of a call. A kernel
 # that was called once with a signature is launched at once when it is called with the same again.
 
 ARRAYS = (ScalarNdarray, VectorNdarray, MatrixNdarray)
-NUMBERS = (float, int, bool, np.float32, np.float64, np.int32, np.int64)
-TEMPLATES = (float, int, bool, str, type(None), FunctionType)  # that are what they are: told apart by their values
+NUMBERS = frozenset((float, int, bool, np.float32, np.float64, np.int32, np.int64))
+TEMPLATES = frozenset((float, int, bool, str, type(None), FunctionType))  # told apart by their values
 LARGEST = np.iinfo(np.int32).max  # elements of a NumPy array: Taichi warns of more
 REAL, INT, UNSIGNED, ARRAY, PACK, TEMPLATE = range(6)  # kinds of parameters
 
 WITH_GRADIENT = -1
+REAL_BYTES = 4  # of all that kernels take: numbers of 32 bits
+MOST_CONTEXTS = 16  # that are kept of a kernel
 
 _kinds: dict[Any, int] = {}
+_counter = itertools.count()
 
 
 def _kind(array: Ndarray) -> int:
@@ -93,6 +150,20 @@ def _kind(array: Ndarray) -> int:
     if array.grad is not None:
         return WITH_GRADIENT
     return _kinds.setdefault((array.element_type, len(array.shape)), len(_kinds))
+
+
+def _number(owner: Any) -> int:
+    """A number that no other array and no other pack ever has."""
+    return next(_counter)
+
+
+_set_member_itself = ArgPack.__setitem__
+
+
+def _set_member(pack: ArgPack, name: str, value: Any) -> None:
+    """As Taichi does; the pack is then another one."""
+    pack.__dict__.pop("_number", None)
+    _set_member_itself(pack, name, value)
 
 
 class Slot(NamedTuple):
@@ -167,30 +238,53 @@ def _launch(compiled: Any, slots: list[Slot], first: int, args: tuple) -> None:
     for arg, (kind, place, axes) in zip(args, slots, strict=True):
         if kind == ARRAY:
             if type(arg) is np.ndarray:
-                shape = arg.shape[: arg.ndim - axes]
-                context.set_arg_external_array_with_shape(place, arg.ctypes.data, arg.nbytes, shape, 0)
+                _set_host_array(context, place, axes, arg)
             else:
                 context.set_arg_ndarray(place, arg.arr)
-        elif kind == REAL:
-            context.set_arg_float(place, float(arg))
-        elif kind == INT:
-            context.set_arg_int(place, int(arg))
         elif kind == PACK:
-            packed += [member for member in arg._ArgPack__entries.values() if type(member) in ARRAYS]
+            packed += _arrays_in(arg)
             context.set_arg_argpack(place, arg._ArgPack__argpack)
-        elif kind == UNSIGNED:
-            context.set_arg_uint(place, int(arg))
+        elif kind != TEMPLATE:
+            _set_number(context, kind, place, arg)
     for k, array in enumerate(packed, first):
         context.set_arg_ndarray((k,), array.arr)
     prog = impl.get_runtime().prog
+    _run(prog.compile_kernel(prog.config(), prog.get_device_caps(), compiled), context)
+
+
+def _run(code: Any, context: Any) -> None:
     try:
-        prog.launch_kernel(prog.compile_kernel(prog.config(), prog.get_device_caps(), compiled), context)
+        impl.get_runtime().prog.launch_kernel(code, context)
     except Exception as error:
         raise handle_exception_from_cpp(error) from None
 
 
+def _set_number(context: Any, kind: int, place: tuple[int], value: Any) -> None:
+    if kind == REAL:
+        context.set_arg_float(place, float(value))
+    elif kind == INT:
+        context.set_arg_int(place, int(value))
+    else:
+        context.set_arg_uint(place, int(value))
+
+
+def _set_host_array(context: Any, place: tuple[int], axes: int, array: np.ndarray) -> None:
+    shape = array.shape[: array.ndim - axes]
+    context.set_arg_external_array_with_shape(place, array.ctypes.data, array.nbytes, shape, 0)
+
+
+def _arrays_in(pack: ArgPack) -> list[Ndarray]:
+    return [member for member in pack._ArgPack__entries.values() if type(member) in ARRAYS]
+
+
 class Launches:
-    """The calls of one kernel that were made before: by signature, what was compiled for it."""
+    """The calls of one kernel that were made before: by signature, what was compiled for it, and by the arrays
+    themselves, what was launched.
+
+    Taichi takes a microsecond for each array of a launch. On the CPU a launch that is kept (`contexts`) has them all,
+    and needs nothing but the numbers of the next call. Arrays are given there by their addresses: what Taichi makes of
+    its own handles it puts into their place, which would be wrong the second time.
+    """
 
     def __init__(self, kernel: Any):
         ordinary = kernel.autodiff_mode == AutodiffMode.NONE and kernel.return_type is None
@@ -198,31 +292,92 @@ class Launches:
         self.places = sum(slot.kind != TEMPLATE for slot in self.slots or ())
         self.ready: dict[tuple, Any] = {}
         self.compiled = kernel.compiled_kernels  # another dictionary after `ti.reset`
+        self.contexts: dict[tuple, tuple[Any, Any]] = {}
+        by_kind = [[k for k, slot in enumerate(self.slots or ()) if slot.kind == kind] for kind in range(TEMPLATE + 1)]
+        self.numbers = [(k, *self.slots[k][:2]) for kind in (REAL, INT, UNSIGNED) for k in by_kind[kind]]
+        self.arrays, self.packs, self.templates = by_kind[ARRAY], by_kind[PACK], by_kind[TEMPLATE]
+
+    def key(self, args: tuple) -> tuple | None:
+        """What tells this call apart from all that need another context; None if it has to be looked at closely."""
+        try:
+            found = [args[k]._number for k in self.packs]
+            for k in self.arrays:
+                arg = args[k]
+                if type(arg) is np.ndarray:
+                    if not arg.flags.c_contiguous or arg.size > LARGEST:
+                        return None
+                    found += (arg.dtype, arg.shape)
+                else:
+                    found.append(arg._number)
+        except AttributeError:
+            return None
+        for k in self.templates:
+            if type(args[k]) not in TEMPLATES:
+                return None
+            found += (type(args[k]), args[k])
+        found += [type(args[k]) for k, _, _ in self.numbers]
+        return tuple(found)
+
+    def keep(self, key: tuple, compiled: Any, args: tuple) -> None:
+        """Makes the context of later calls."""
+        prog, context, packed = impl.get_runtime().prog, compiled.make_launch_context(), []
+        for k in self.packs:
+            context.set_arg_argpack(self.slots[k].place, args[k]._ArgPack__argpack)
+            packed += _arrays_in(args[k])
+        places = [(self.slots[k].place, args[k]) for k in self.arrays if type(args[k]) is not np.ndarray]
+        for place, array in places + [((k,), array) for k, array in enumerate(packed, self.places)]:
+            address = prog.get_ndarray_data_ptr_as_int(array.arr)
+            size = int(np.prod(array.arr.total_shape())) * REAL_BYTES
+            context.set_arg_external_array_with_shape(place, address, size, array.shape, 0)
+        if len(self.contexts) >= MOST_CONTEXTS:  # of arrays that are no more, or that change places all the time
+            self.contexts.clear()
+        self.contexts[key] = prog.compile_kernel(prog.config(), prog.get_device_caps(), compiled), context
+
+    def launch(self, key: tuple, args: tuple) -> None:
+        """Launches a call that has a context."""
+        code, context = self.contexts[key]
+        for k, kind, place in self.numbers:
+            _set_number(context, kind, place, args[k])
+        for k in self.arrays:
+            if type(args[k]) is np.ndarray:
+                _set_host_array(context, self.slots[k].place, self.slots[k].axes, args[k])
+        _run(code, context)
 
 
-def launch_quickly() -> None:
-    """Launches a kernel at once if it was called with arguments of the same types before."""
+def launch_quickly(keep: bool) -> None:
+    """Launches a kernel at once if it was called with arguments of the same types before; with what is left of the last
+    launch (`Launches`) if arrays are to be found where they are, and so may be kept."""
     slow = kernel_impl.Kernel.__call__
 
     def call(self: Any, *args: Any, **names: Any) -> Any:
+        if one_thread.active or (one_thread.few and "light" in self.__dict__):
+            self = one_thread.twin(self)
         launches, runtime = self.__dict__.get("launches"), self.runtime
         if launches is None or launches.compiled is not self.compiled_kernels:
             launches = self.launches = Launches(self)
         slots = launches.slots
         if slots is None or names or len(args) != len(slots) or runtime.target_tape or runtime.fwd_mode_manager:
             return slow(self, *args, **names)
+        key = launches.key(args) if keep else None
+        if key in launches.contexts:
+            return launches.launch(key, args)
         signature = _signature(slots, args)
         if signature is None:
             return slow(self, *args)
         compiled = launches.ready.get(signature)
         if compiled is not None:
+            if key is not None:
+                launches.keep(key, compiled, args)
+                return launches.launch(key, args)
             return _launch(compiled, slots, launches.places, args)
         result = slow(self, *args)
         if not self.has_print and WITH_GRADIENT not in signature:
             launches.ready[signature] = self.compiled_kernels[self.ensure_compiled(*args)]
         return result
 
-    kind = functools.cached_property(_kind)
-    kind.__set_name__(Ndarray, "_kind")
-    Ndarray._kind = kind
+    for owner, name, find in ((Ndarray, "_kind", _kind), (Ndarray, "_number", _number), (ArgPack, "_number", _number)):
+        kept = functools.cached_property(find)
+        kept.__set_name__(owner, name)
+        setattr(owner, name, kept)
+    ArgPack.__setitem__ = _set_member
     kernel_impl.Kernel.__call__ = call

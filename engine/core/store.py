@@ -19,6 +19,7 @@ from pliant.core.data import Cloud, CloudStyle
 from pliant.core.fields import FUSED, KINDS, Field, copy, gather, read_first, read_rows, write_rows
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.registry import Registry
+from pliant.core.speedups import FEW
 from pliant.errors import PliantError
 
 if TYPE_CHECKING:
@@ -233,16 +234,19 @@ class ArrayStore(Store):
         self.order_version += 1
 
     def reorder(self, order: ti.Ndarray) -> None:
-        """Moves every carried field so that element i becomes the former element order[i]."""
+        """Moves every carried field so that element i becomes the former element order[i]. Fields of a few elements
+        stay in their arrays, by another copy, for kernels start sooner with arrays that they had before."""
+        few = self.n <= FEW
         for kind in KINDS:
             names = [field.name for field in self.schema.values() if field.carried and field.kind == kind]
             for k in range(0, len(names), FUSED):
                 part, spare = names[k : k + FUSED], self._spare[kind]
                 sources = [getattr(self, name) for name in part]
-                gather(kind, self.n, order, list(zip(sources, spare, strict=False)))
-                for name, target in zip(part, spare, strict=False):
-                    setattr(self, name, target)
-                spare[: len(part)] = sources
+                gather(kind, self.n, order, list(zip(sources, spare, strict=False)), back=few)
+                if not few:
+                    for name, target in zip(part, spare, strict=False):
+                        setattr(self, name, target)
+                    spare[: len(part)] = sources
         self._sorted_by = order
         self.order_version += 1
 

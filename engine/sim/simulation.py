@@ -306,7 +306,18 @@ class Simulation:
         self.dt = min(free, dt) if dt is not None else free
         if self.step_count == 0:
             _announce_compilation()
-        self._births()
+        with backend.threads_for(self._elements):
+            self._births()
+        with backend.threads_for(self._elements):
+            self._move_on()
+        self.world.time += self.dt
+        self.step_count += 1
+        self._free_dt = free if self.step_count > 1 else self.dt
+        callbacks = (*self.scene.callbacks, *self.watchers)
+        self._stop = any([callback(self) is False for callback in callbacks])  # a list: all are called
+
+    def _move_on(self) -> None:
+        """One step of what is there, and a look at what has become of it."""
         limit = self.speed_limit()
         try:
             self._step(self.dt)
@@ -314,11 +325,11 @@ class Simulation:
             self._rollback()
             raise
         self._accept(limit)
-        self.world.time += self.dt
-        self.step_count += 1
-        self._free_dt = free if self.step_count > 1 else self.dt
-        callbacks = (*self.scene.callbacks, *self.watchers)
-        self._stop = any([callback(self) is False for callback in callbacks])  # a list: all are called
+
+    @property
+    def _elements(self) -> int:
+        """How many elements all stores have together."""
+        return sum(getattr(store, "n", 0) for store in self.stores.values())
 
     def run(self, seconds: float) -> None:
         """Moves on by that much simulated time [s]."""
