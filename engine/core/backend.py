@@ -9,7 +9,6 @@ import ctypes
 import io
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -272,17 +271,14 @@ def task(turn: ti.i32) -> ti.i32:
     return result
 
 
-@contextlib.contextmanager
-def threads_for(elements: int) -> Iterator[None]:
-    """Launches kernels in one thread, or in all, as suits so many elements on the CPU."""
-    one = speedups.one_thread
-    before = one.active, one.few
-    if _started == "cpu":
-        one.suit(elements)
-    try:
-        yield
-    finally:
-        one.active, one.few = before
+def threads_for(elements: int) -> contextlib.AbstractContextManager[None]:
+    """While it lasts, kernels run in one thread or in all, as suits so many elements on the CPU."""
+    return speedups.one_thread.for_elements(elements) if _started == "cpu" else contextlib.nullcontext()
+
+
+def one_thread(active: bool) -> contextlib.AbstractContextManager[None]:
+    """While it lasts, kernels run in one thread if that is wanted, and if there is a CPU."""
+    return speedups.one_thread.set(active and _started == "cpu")
 
 
 def sync() -> None:

@@ -4,12 +4,14 @@ Nothing here changes what a kernel computes. Whatever is out of the ordinary goe
 """
 
 import ast
+import contextlib
 import functools
 import inspect
 import itertools
 import linecache
 import sys
 import textwrap
+from collections.abc import Iterator
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -79,6 +81,7 @@ def read_sources_once() -> None:
 FEW_WITH_PAIRS = 1500  # elements up to which one thread is the fastest, whatever a kernel does...
 FEW = 12_000  # ...and if it looks at no pairs
 
+
 class OneThread:
     """Kernels whose loops run in the calling thread. To wake and wait for the workers costs 20 to 30 microseconds a
     loop, more than a loop over a few thousand particles takes; a kernel has a twin without that.
@@ -90,9 +93,24 @@ class OneThread:
     def __init__(self) -> None:
         self.active = self.few = False
 
-    def suit(self, elements: int) -> None:
+    @contextlib.contextmanager
+    def for_elements(self, count: int) -> Iterator[None]:
         """Chooses for kernels over so many elements."""
-        self.active, self.few = elements <= FEW_WITH_PAIRS, elements <= FEW
+        before = self.active, self.few
+        self.active, self.few = count <= FEW_WITH_PAIRS, count <= FEW
+        try:
+            yield
+        finally:
+            self.active, self.few = before
+
+    @contextlib.contextmanager
+    def set(self, active: bool) -> Iterator[None]:
+        """Chooses for all kernels."""
+        before, self.active = self.active, active
+        try:
+            yield
+        finally:
+            self.active = before
 
     def twin(self, kernel: Any) -> Any:
         """The same kernel, compiled with serial loops."""
