@@ -9,10 +9,12 @@ from scipy.spatial.transform import Rotation
 
 from pliant.boundary.walls import rigid_velocity
 from pliant.core.backend import Ints, Reals, Vectors, vec3
+from pliant.core.speedups import light
 from pliant.core.world import World
 from pliant.solvers.stage import Stage
 
 
+@light
 @ti.kernel
 def _prescribe(n: ti.i32, body: Ints, inverse_density: Reals, velocity: Vectors, turn: Vectors, pivot: Vectors,
                x: Vectors, v: Vectors):  # fmt: skip

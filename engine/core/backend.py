@@ -7,6 +7,7 @@ particles, so the offline cache serves every scene and arrays may grow without r
 import contextlib
 import ctypes
 import io
+import math
 import os
 import time
 from pathlib import Path
@@ -34,6 +35,7 @@ mat4 = ti.types.matrix(4, 4, ti.f32)
 Reals = ti.types.ndarray(dtype=ti.f32, ndim=1)
 Ints = ti.types.ndarray(dtype=ti.i32, ndim=1)
 Vectors = ti.types.ndarray(dtype=vec3, ndim=1)
+Points = ti.types.ndarray(dtype=vec4, ndim=1)  # 16 bytes each: one load brings in a whole one
 Matrices = ti.types.ndarray(dtype=mat3, ndim=1)
 SymmetricMatrices = ti.types.ndarray(dtype=vec6, ndim=1)  # diagonal, then yz, zx, xy
 VectorTable = ti.types.ndarray(dtype=vec3, ndim=2)
@@ -273,12 +275,7 @@ def task(turn: ti.i32) -> ti.i32:
 
 def threads_for(elements: int) -> contextlib.AbstractContextManager[None]:
     """While it lasts, kernels run in one thread or in all, as suits so many elements on the CPU."""
-    return speedups.one_thread.for_elements(elements) if _started == "cpu" else contextlib.nullcontext()
-
-
-def one_thread(active: bool) -> contextlib.AbstractContextManager[None]:
-    """While it lasts, kernels run in one thread if that is wanted, and if there is a CPU."""
-    return speedups.one_thread.set(active and _started == "cpu")
+    return speedups.one_thread.among(elements if _started == "cpu" else math.inf)
 
 
 def sync() -> None:
@@ -289,7 +286,7 @@ def sync() -> None:
 
 def upload(values: np.ndarray, kind: Any) -> ti.Ndarray:
     """A device array with these values (at least one element: empty arrays cannot be passed to kernels)."""
-    shape = values.shape[:-2] if kind is mat3 else values.shape[:-1] if kind in (vec3, ivec3) else values.shape
+    shape = values.shape[:-2] if kind is mat3 else values.shape[:-1] if kind in (vec3, ivec3, vec4) else values.shape
     array = ti.ndarray(kind, tuple(max(s, 1) for s in shape))
     if values.size:
         array.from_numpy(np.ascontiguousarray(values, np.int32 if kind in (ti.i32, ivec3) else np.float32))

@@ -11,6 +11,7 @@ import numpy as np
 import taichi as ti
 
 from pliant.core.backend import Ints, Reals, RealTable, SymmetricMatrices, Vectors, host_view, vec3, vec6
+from pliant.core.speedups import light
 
 FUSED = 4  # arrays that one launch moves
 
@@ -54,6 +55,7 @@ KINDS = {
 def _moving_kernels(array: Any) -> tuple[Any, Any]:
     """Kernels that gather and copy up to FUSED arrays of one kind."""
 
+    @light
     @ti.kernel
     def gather(n: ti.i32, fields: ti.template(), back: ti.template(), order: Ints, s0: array, t0: array, s1: array,
                t1: array, s2: array, t2: array, s3: array, t3: array):  # fmt: skip
@@ -76,6 +78,7 @@ def _moving_kernels(array: Any) -> tuple[Any, Any]:
                 if ti.static(fields > 3):
                     s3[i] = t3[i]
 
+    @light
     @ti.kernel
     def copy(n: ti.i32, fields: ti.template(), s0: array, t0: array, s1: array, t1: array, s2: array, t2: array,
              s3: array, t3: array):  # fmt: skip
@@ -116,6 +119,7 @@ def copy(kind: str, n: int, pairs: Sequence[Pair]) -> None:
         _COPY[kind](n, count, *arrays)
 
 
+@light
 @ti.kernel
 def scatter_vectors(n: ti.i32, order: Ints, source: Vectors, target: Vectors):
     """target[order[i]] = source[i]."""

@@ -9,6 +9,7 @@ import numpy as np
 import taichi as ti
 
 from pliant.core.backend import ROUNDS, RealTable, Vectors, vec3
+from pliant.core.speedups import light
 
 BLOCKS = 2 * ROUNDS  # enough that threads share them
 
@@ -20,6 +21,7 @@ def block(b: ti.i32, n: ti.i32):
     return ti.min(b * size, n), ti.min((b + 1) * size, n)
 
 
+@light
 @ti.kernel
 def _extent(n: ti.i32, x: Vectors, v: Vectors, out: RealTable):
     ti.loop_config(block_dim=1)

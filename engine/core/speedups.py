@@ -9,6 +9,7 @@ import functools
 import inspect
 import itertools
 import linecache
+import math
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -78,39 +79,29 @@ def read_sources_once() -> None:
 
 # --- one thread -------------------------------------------------------------------------------------
 
-FEW_WITH_PAIRS = 1500  # elements up to which one thread is the fastest, whatever a kernel does...
-FEW = 12_000  # ...and if it looks at no pairs
+LIGHT, COMMON, HEAVY = 12_000, 1500, 500  # elements up to which one thread is the fastest, by what a kernel does
 
 
 class OneThread:
     """Kernels whose loops run in the calling thread. To wake and wait for the workers costs 20 to 30 microseconds a
     loop, more than a loop over a few thousand particles takes; a kernel has a twin without that.
 
-    While it is `active` all kernels are launched as their twins, and while there are `few` elements, `light` kernels.
-    Results may differ in what is rounded, so that both must follow from the scene alone, never from the machine.
+    It is chosen by the number of `elements` that there are. Results may differ in what is rounded, so that this must
+    follow from the scene alone, never from the machine.
     """
 
     def __init__(self) -> None:
-        self.active = self.few = False
+        self.elements = math.inf
+        self.active = False  # whether the kernel that is launched, and maybe compiled, is a twin
 
     @contextlib.contextmanager
-    def for_elements(self, count: int) -> Iterator[None]:
-        """Chooses for kernels over so many elements."""
-        before = self.active, self.few
-        self.active, self.few = count <= FEW_WITH_PAIRS, count <= FEW
+    def among(self, elements: float) -> Iterator[None]:
+        """Chooses for so many elements: twins for none, and no twins for infinitely many."""
+        before, self.elements = self.elements, elements
         try:
             yield
         finally:
-            self.active, self.few = before
-
-    @contextlib.contextmanager
-    def set(self, active: bool) -> Iterator[None]:
-        """Chooses for all kernels."""
-        before, self.active = self.active, active
-        try:
-            yield
-        finally:
-            self.active = before
+            self.elements = before
 
     def twin(self, kernel: Any) -> Any:
         """The same kernel, compiled with serial loops."""
@@ -127,7 +118,13 @@ one_thread = OneThread()
 
 def light(kernel: Any) -> Any:
     """Marks a kernel that does little with each element: it looks at no pairs."""
-    kernel._primal.light = True
+    kernel._primal.few = LIGHT
+    return kernel
+
+
+def heavy(kernel: Any) -> Any:
+    """Marks a kernel that does much with each element."""
+    kernel._primal.few = HEAVY
     return kernel
 
 
@@ -368,7 +365,8 @@ def launch_quickly(keep: bool) -> None:
     slow = kernel_impl.Kernel.__call__
 
     def call(self: Any, *args: Any, **names: Any) -> Any:
-        if one_thread.active or (one_thread.few and "light" in self.__dict__):
+        one_thread.active = one_thread.elements <= self.__dict__.get("few", COMMON)
+        if one_thread.active:
             self = one_thread.twin(self)
         launches, runtime = self.__dict__.get("launches"), self.runtime
         if launches is None or launches.compiled is not self.compiled_kernels:

@@ -19,7 +19,7 @@ from pliant.core.data import Cloud, CloudStyle
 from pliant.core.fields import FUSED, KINDS, Field, copy, gather, read_first, read_rows, write_rows
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.registry import Registry
-from pliant.core.speedups import FEW
+from pliant.core.speedups import LIGHT
 from pliant.errors import PliantError
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class ArrayStore(Store):
     def reorder(self, order: ti.Ndarray) -> None:
         """Moves every carried field so that element i becomes the former element order[i]. Fields of a few elements
         stay in their arrays, by another copy, for kernels start sooner with arrays that they had before."""
-        few = self.n <= FEW
+        few = self.n <= LIGHT
         for kind in KINDS:
             names = [field.name for field in self.schema.values() if field.carried and field.kind == kind]
             for k in range(0, len(names), FUSED):

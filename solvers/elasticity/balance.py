@@ -7,6 +7,7 @@ from pliant.core.backend import Ints, IntTable, Reals, RealTable, SymmetricMatri
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
+from pliant.core.speedups import light
 from pliant.core.world import World
 from pliant.solvers.elasticity.momentum import SPIN, Momenta
 from pliant.solvers.elasticity.rubbing import Rubbing, Scratch, of_others, received, turning
@@ -20,6 +21,7 @@ FIELDS = (
 LENGTH, CURVATURE, ERROR, MEMBERS, SPEED, SUMS = range(6)  # what is summed up over all contacts, and their number
 
 
+@light
 @ti.kernel
 def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
            factor: RealTable, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, effective: Reals,
@@ -55,6 +57,7 @@ def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: 
             spin[b, SPIN + a] += rate * motion[b, SPIN + a]
 
 
+@light
 @ti.kernel
 def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
             factor: RealTable, material: Ints, slot: Ints, V: Reals, rubbed: ti.template(), p: Reals,

@@ -21,6 +21,7 @@ from scipy.spatial import KDTree
 
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, reupload, upload, vec3
 from pliant.core.particles import Particles
+from pliant.core.speedups import light
 from pliant.solvers.elasticity.body import ElasticBodies
 from pliant.solvers.elasticity.momentum import CENTRE, MASS, PUSH, SPIN, Momenta, answer_turn, triple
 
@@ -43,6 +44,7 @@ def _gather_blocks(count: ti.i32, contact: IntTable, offset: Ints, store: Reals,
             matrix[offset[c] + k] = store[contact[contact[c, START] + k, BASE] + contact[c, LOCAL]]
 
 
+@light
 @ti.kernel
 def _levers(n: ti.i32, row: Ints, place: Ints, m: Reals, x: Vectors, body: RealTable, force: Vectors):
     """M r."""
@@ -52,6 +54,7 @@ def _levers(n: ti.i32, row: Ints, place: Ints, m: Reals, x: Vectors, body: RealT
             force[e] = m[e] * (x[place[e]] - triple(body, row[e], CENTRE))
 
 
+@light
 @ti.kernel
 def _second_moments(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, Q: Vectors,
                     T: RealTable):  # fmt: skip
@@ -126,6 +129,7 @@ def _answer(bodies: ti.i32, count: ti.i32, contact: IntTable, extent: IntTable, 
         a[i] = ti.select(inverse_density[i] > 0.0, u, vec3(0.0))
 
 
+@light
 @ti.kernel
 def _add_spins(bodies: ti.i32, extra: RealTable, motion: RealTable):
     for b in range(bodies):
@@ -133,6 +137,7 @@ def _add_spins(bodies: ti.i32, extra: RealTable, motion: RealTable):
             motion[b, SPIN + a] += extra[b, a]
 
 
+@light
 @ti.kernel
 def _set_velocities(n: ti.i32, rate: ti.f32, place: Ints, inverse_density: Reals, correction: Vectors,
                     v_elastic: Vectors, v: Vectors):  # fmt: skip

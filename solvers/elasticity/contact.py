@@ -9,6 +9,7 @@ from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
 from pliant.core.fields import gather
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
+from pliant.core.speedups import light
 from pliant.core.world import Coupling, World
 from pliant.solvers.elasticity import balance
 from pliant.solvers.elasticity.balance import Balance
@@ -52,6 +53,7 @@ def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, coun
             density[i] = ti.min(rho + edge[i] * ti.min(touching / TOUCH, 1.0), CROWDED)
 
 
+@light
 @ti.kernel
 def _survey(n: ti.i32, slot: Ints, D: Reals, solid_density: Reals, pushed: Ints, partial: RealTable):
     """Which elastic particles have something to push against, and how many of each block: anything, and solids."""
@@ -67,12 +69,14 @@ def _survey(n: ti.i32, slot: Ints, D: Reals, solid_density: Reals, pushed: Ints,
         partial[s, PUSHED], partial[s, SOLID] = total, solid
 
 
+@light
 @ti.kernel
 def _take(n: ti.i32, place: Ints, m: Reals, inverse_density: Reals, a: Vectors, force: Vectors):
     for e in range(n):
         force[e] = ti.select(inverse_density[place[e]] > 0.0, m[e] * a[place[e]], vec3(0.0))
 
 
+@light
 @ti.kernel
 def _give(n: ti.i32, place: Ints, inverse_density: Reals, moved: Vectors, a: Vectors):
     for e in range(n):
@@ -80,6 +84,7 @@ def _give(n: ti.i32, place: Ints, inverse_density: Reals, moved: Vectors, a: Vec
         a[i] = ti.select(inverse_density[i] > 0.0, moved[e], vec3(0.0))
 
 
+@light
 @ti.kernel
 def _accept(n: ti.i32, place: Ints, v: Vectors, v_elastic: Vectors, D: Reals):
     for e in range(n):
@@ -87,6 +92,7 @@ def _accept(n: ti.i32, place: Ints, v: Vectors, v_elastic: Vectors, D: Reals):
         D[place[e]] = 0.0
 
 
+@light
 @ti.kernel
 def _stay(n: ti.i32, place: Ints, a: Vectors):
     for e in range(n):

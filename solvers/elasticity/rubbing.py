@@ -23,6 +23,7 @@ import taichi as ti
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, upload, vec3
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
+from pliant.core.speedups import light
 from pliant.core.world import BodyGroup, World
 from pliant.solvers.elasticity.momentum import SPIN, Momenta, triple
 
@@ -56,6 +57,7 @@ def held(r: vec3, bound: ti.f32):
     return r * ti.min(bound / ti.max(r.norm(), TINY), 1.0)
 
 
+@light
 @ti.kernel
 def _prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
              factor: RealTable, material: Ints, mu: RealTable, slot: Ints, V: Reals, b: Vectors, wall_friction: Reals,
@@ -120,6 +122,7 @@ def received(i: ti.i32, wall_rub: ti.template(), body_rub: ti.template(), c: ti.
     return force, couple
 
 
+@light
 @ti.kernel
 def _begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
            factor: RealTable, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, dt: ti.f32,
@@ -135,6 +138,7 @@ def _begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: 
             wall_rub[i], body_rub[i] = dt * dt * wall_rub[i], dt * dt * body_rub[i]
 
 
+@light
 @ti.kernel
 def _rub(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
          factor: RealTable, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, effective: Reals, dt: ti.f32,
@@ -169,6 +173,7 @@ def _rub(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: In
             c.a[i] += inverse_density[i] * force
 
 
+@light
 @ti.kernel
 def _finish(n: ti.i32, slot: Ints, dt: ti.f32, inverse_density: Reals, wall_rub: Vectors, body_rub: Vectors,
             wall_slide: Vectors):  # fmt: skip

@@ -42,7 +42,7 @@ from pliant.core.options import param
 from pliant.core.world import World
 from pliant.errors import PliantError
 from pliant.solvers.elasticity.base import SAME, Elasticity, ElasticityOptions
-from pliant.solvers.elasticity.body import HELD, Law, add_impulse, press
+from pliant.solvers.elasticity.body import HELD, Law, add_impulse
 from pliant.solvers.elasticity.compliance import Compliance
 from pliant.solvers.elasticity.rest import Rest, congruent, stiffness
 from pliant.solvers.linear.cg import ConjugateGradient
@@ -285,8 +285,7 @@ class PaperSolver(SplitSolver):
         super().solve()
         bodies, p, dt = self.bodies, self.world.particles, self.dt
         bodies.find_forces(dt)  # for F and R at the new positions
-        press(bodies.n, bodies.L, bodies.S, bodies.lame_lambda, bodies.rank, bodies.V, bodies.weight, bodies.F,
-              bodies.R, bodies.T)  # fmt: skip
+        bodies.press()
         bodies.resist(bodies.none, bodies.dv, -dt, self.residual)
         gather("vector", bodies.n, bodies.place, [(p.volume_dv, bodies.correction)])
         implicit = dt * self.settings.implicitness**0.5

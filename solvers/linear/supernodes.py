@@ -13,13 +13,13 @@ inside the large upper supernodes then. Every sum has a fixed order: the same bi
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, Vectors, one_thread, task, turns, upload
+from pliant.core.backend import Ints, IntTable, Reals, Vectors, task, threads_for, turns, upload
 from pliant.errors import PliantError
 from pliant.solvers.linear.ordering import TILE, Supernodes, tiles
 
 TASKS = 48  # a subtree with less than this share of the factor is one task...
 TASK_ENTRIES = 250_000  # ...and so is one with less than this many entries
-FEW_ENTRIES = 2_000_000  # of a factor up to which one thread is as fast as several
+ENTRIES = 1300  # of a factor that take as long as an element of other kernels
 PIECE_ENTRIES = 1 << 17  # of an upper supernode that one task takes on the way down...
 PIECES = 32  # ...but it has no more than so many tasks, for each has sums of its own
 
@@ -295,7 +295,7 @@ class Solver:
         where = (p.node, p.begin)
         above = (*where, p.incoming, p.source, self.place, p.value, rhs, self.front, self.x)
         below = (*where, p.rows, self.place, p.value, self.front, self.x, out)
-        with one_thread(self.lanes // 3 * p.entries <= FEW_ENTRIES):
+        with threads_for(self.lanes // 3 * p.entries // ENTRIES):
             _subtrees_up(p.tasks, *above)
             for level in range(p.levels):
                 _levels_up(level, p.extent, p.columns, p.tile, *above)
