@@ -10,6 +10,7 @@ import inspect
 import itertools
 import linecache
 import math
+import operator
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -79,7 +80,8 @@ def read_sources_once() -> None:
 
 # --- one thread -------------------------------------------------------------------------------------
 
-LIGHT, COMMON, HEAVY = 12_000, 1500, 500  # elements up to which one thread is the fastest, by what a kernel does
+COMMON = 1500  # elements up to which one thread is the fastest...
+LIGHT = 12_000  # ...and for kernels that do little with each
 
 
 class OneThread:
@@ -122,12 +124,6 @@ def light(kernel: Any) -> Any:
     return kernel
 
 
-def heavy(kernel: Any) -> Any:
-    """Marks a kernel that does much with each element."""
-    kernel._primal.few = HEAVY
-    return kernel
-
-
 def serialise_twins() -> None:
     """Makes loops serial while a twin is compiled."""
     ordinary = ASTTransformer.build_For
@@ -150,7 +146,7 @@ ARRAYS = (ScalarNdarray, VectorNdarray, MatrixNdarray)
 NUMBERS = frozenset((float, int, bool, np.float32, np.float64, np.int32, np.int64))
 TEMPLATES = frozenset((float, int, bool, str, type(None), FunctionType))  # told apart by their values
 LARGEST = np.iinfo(np.int32).max  # elements of a NumPy array: Taichi warns of more
-REAL, INT, UNSIGNED, ARRAY, PACK, TEMPLATE = range(6)  # kinds of parameters
+REAL, INT, UNSIGNED, ARRAY, PACK, TEMPLATE, KINDS = range(7)  # kinds of parameters
 
 WITH_GRADIENT = -1
 REAL_BYTES = 4  # of all that kernels take: numbers of 32 bits
@@ -172,6 +168,7 @@ def _number(owner: Any) -> int:
     return next(_counter)
 
 
+_number_of = operator.attrgetter("_number")
 _set_member_itself = ArgPack.__setitem__
 
 
@@ -307,30 +304,36 @@ class Launches:
         self.places = sum(slot.kind != TEMPLATE for slot in self.slots or ())
         self.ready: dict[tuple, Any] = {}
         self.compiled = kernel.compiled_kernels  # another dictionary after `ti.reset`
-        self.contexts: dict[tuple, tuple[Any, Any]] = {}
-        by_kind = [[k for k, slot in enumerate(self.slots or ()) if slot.kind == kind] for kind in range(TEMPLATE + 1)]
-        self.numbers = [(k, *self.slots[k][:2]) for kind in (REAL, INT, UNSIGNED) for k in by_kind[kind]]
-        self.arrays, self.packs, self.templates = by_kind[ARRAY], by_kind[PACK], by_kind[TEMPLATE]
+        self.contexts: dict[tuple, tuple[Any, Any, list]] = {}
+        places = {kind: [k for k, slot in enumerate(self.slots or ()) if slot.kind == kind] for kind in range(KINDS)}
+        self.numbers = [k for kind in (REAL, INT, UNSIGNED) for k in places[kind]]
+        self.arrays, self.packs, self.templates = places[ARRAY], places[PACK], places[TEMPLATE]
+        self._tell_hosts_apart(())
+
+    def _tell_hosts_apart(self, args: tuple) -> None:
+        """Notes which arrays are NumPy's: they are passed anew in each launch."""
+        self.hosts = [k for k in self.arrays if args and type(args[k]) is np.ndarray]
+        own = [k for k in self.packs + self.arrays if k not in self.hosts]
+        self.pick = operator.itemgetter(*own) if len(own) > 1 else lambda args: [args[k] for k in own]
 
     def key(self, args: tuple) -> tuple | None:
         """What tells this call apart from all that need another context; None if it has to be looked at closely."""
         try:
-            found = [args[k]._number for k in self.packs]
-            for k in self.arrays:
+            found = list(map(_number_of, self.pick(args)))
+            for k in self.hosts:
                 arg = args[k]
-                if type(arg) is np.ndarray:
-                    if not arg.flags.c_contiguous or arg.size > LARGEST:
-                        return None
-                    found += (arg.dtype, arg.shape)
-                else:
-                    found.append(arg._number)
+                if not arg.flags.c_contiguous or arg.size > LARGEST:
+                    return None
+                found += (arg.dtype, arg.shape)
         except AttributeError:
+            self._tell_hosts_apart(args)
             return None
         for k in self.templates:
-            if type(args[k]) not in TEMPLATES:
+            kind = type(args[k])
+            if kind not in TEMPLATES:
                 return None
-            found += (type(args[k]), args[k])
-        found += [type(args[k]) for k, _, _ in self.numbers]
+            found += (kind, args[k])
+        found += [type(args[k]) for k in self.numbers]
         return tuple(found)
 
     def keep(self, key: tuple, compiled: Any, args: tuple) -> None:
@@ -339,23 +342,25 @@ class Launches:
         for k in self.packs:
             context.set_arg_argpack(self.slots[k].place, args[k]._ArgPack__argpack)
             packed += _arrays_in(args[k])
-        places = [(self.slots[k].place, args[k]) for k in self.arrays if type(args[k]) is not np.ndarray]
+        places = [(self.slots[k].place, args[k]) for k in self.arrays if k not in self.hosts]
         for place, array in places + [((k,), array) for k, array in enumerate(packed, self.places)]:
             address = prog.get_ndarray_data_ptr_as_int(array.arr)
             size = int(np.prod(array.arr.total_shape())) * REAL_BYTES
             context.set_arg_external_array_with_shape(place, address, size, array.shape, 0)
         if len(self.contexts) >= MOST_CONTEXTS:  # of arrays that are no more, or that change places all the time
             self.contexts.clear()
-        self.contexts[key] = prog.compile_kernel(prog.config(), prog.get_device_caps(), compiled), context
+        setters = {REAL: context.set_arg_float, INT: context.set_arg_int, UNSIGNED: context.set_arg_uint}
+        numbers = [(k, setters[self.slots[k].kind], self.slots[k].place) for k in self.numbers]
+        code = prog.compile_kernel(prog.config(), prog.get_device_caps(), compiled)
+        self.contexts[key] = code, context, numbers
 
-    def launch(self, key: tuple, args: tuple) -> None:
+    def launch(self, ready: tuple[Any, Any, list], args: tuple) -> None:
         """Launches a call that has a context."""
-        code, context = self.contexts[key]
-        for k, kind, place in self.numbers:
-            _set_number(context, kind, place, args[k])
-        for k in self.arrays:
-            if type(args[k]) is np.ndarray:
-                _set_host_array(context, self.slots[k].place, self.slots[k].axes, args[k])
+        code, context, numbers = ready
+        for k, setter, place in numbers:
+            setter(place, args[k])
+        for k in self.hosts:
+            _set_host_array(context, self.slots[k].place, self.slots[k].axes, args[k])
         _run(code, context)
 
 
@@ -375,8 +380,9 @@ def launch_quickly(keep: bool) -> None:
         if slots is None or names or len(args) != len(slots) or runtime.target_tape or runtime.fwd_mode_manager:
             return slow(self, *args, **names)
         key = launches.key(args) if keep else None
-        if key in launches.contexts:
-            return launches.launch(key, args)
+        ready = launches.contexts.get(key)
+        if ready is not None:
+            return launches.launch(ready, args)
         signature = _signature(slots, args)
         if signature is None:
             return slow(self, *args)
@@ -384,7 +390,7 @@ def launch_quickly(keep: bool) -> None:
         if compiled is not None:
             if key is not None:
                 launches.keep(key, compiled, args)
-                return launches.launch(key, args)
+                return launches.launch(launches.contexts[key], args)
             return _launch(compiled, slots, launches.places, args)
         result = slow(self, *args)
         if not self.has_print and WITH_GRADIENT not in signature:

@@ -130,12 +130,13 @@ class ElasticContact(Coupling):
         self.condensed: Compliance | None = None
 
     def prepare(self) -> bool:
+        self.idle = False
         if not self.elasticity.solids:
             return False
         p, bodies = self.world.particles, self.elasticity.bodies
         _survey(p.n, p.slot, p.D, p.solid_density, bodies.pushed, self._partial)
         pushed, solid = bool(self._partial[:, PUSHED].any()), bool(self._partial[:, SOLID].any())
-        self.touches_solids = solid
+        self.idle, self.touches_solids = bodies.n == p.n and not pushed, solid
         compliance = self.elasticity.compliance if pushed else None
         self.condensed = compliance if compliance is not None and compliance.find_contacts() else None
         self._begun = False
