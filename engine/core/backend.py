@@ -199,29 +199,41 @@ def _memory_of(array: Any) -> np.ndarray:
     return np.frombuffer((ctypes.c_byte * size).from_address(address), kind).reshape(shape)
 
 
+def _memory(array: ti.Ndarray) -> np.ndarray:
+    """The same of an array that Python knows: it stays where it is while it lives."""
+    found = array.__dict__.get("_memory")
+    if found is None:
+        found = array.__dict__["_memory"] = _memory_of(array.arr)
+    return found
+
+
 def _copy_memory_directly() -> None:
-    """Copies whole arrays to, from and among each other where they are: Taichi launches a kernel for each."""
+    """Copies whole arrays to, from and among each other where they are, and fills them there: Taichi launches a kernel
+    for most of that."""
 
     def to_numpy(self: Any) -> np.ndarray:
-        return _memory_of(self.arr).copy()
+        return _memory(self).copy()
 
     def from_numpy(self: Any, values: np.ndarray) -> None:
-        memory = _memory_of(self.arr)
+        memory = _memory(self)
         if values.shape != memory.shape:
             raise ValueError(f"an array of shape {memory.shape} cannot take values of shape {values.shape}")
         memory[...] = values
 
     def copy_from(self: Any, other: Any) -> None:
-        from_numpy(self, _memory_of(other.arr))
+        from_numpy(self, _memory(other))
+
+    def fill(self: Any, value: float) -> None:
+        _memory(self).fill(value)
 
     for kind in (ti.lang._ndarray.ScalarNdarray, ti.lang.matrix.VectorNdarray, ti.lang.matrix.MatrixNdarray):
-        kind.to_numpy, kind.from_numpy, kind.copy_from = to_numpy, from_numpy, copy_from
+        kind.to_numpy, kind.from_numpy, kind.copy_from, kind.fill = to_numpy, from_numpy, copy_from, fill
 
 
 def host_view(array: ti.Ndarray) -> np.ndarray | None:
     """The elements of a device array where they are, to be read and written at once while the array lives: on the CPU.
     None elsewhere, where kernels have to fetch them."""
-    return _memory_of(array.arr) if _started == "cpu" else None
+    return _memory(array) if _started == "cpu" else None
 
 
 def _tell_places_shortly() -> None:

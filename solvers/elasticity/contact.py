@@ -8,7 +8,7 @@ import taichi as ti
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
 from pliant.core.fields import gather
 from pliant.core.neighbors import difference
-from pliant.core.reduce import BLOCKS, block
+from pliant.core.reduce import BLOCKS, add_up, block
 from pliant.core.speedups import light
 from pliant.core.world import Coupling, World
 from pliant.solvers.elasticity import balance
@@ -55,7 +55,7 @@ def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, coun
 
 @light
 @ti.kernel
-def _survey(n: ti.i32, slot: Ints, D: Reals, solid_density: Reals, pushed: Ints, partial: RealTable):
+def _survey(n: ti.i32, slot: Ints, D: Reals, solid_density: Reals, pushed: Ints, partial: RealTable, sums: Reals):
     """Which elastic particles have something to push against, and how many of each block: anything, and solids."""
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
@@ -67,6 +67,9 @@ def _survey(n: ti.i32, slot: Ints, D: Reals, solid_density: Reals, pushed: Ints,
                 total += ti.select(D[i] > 0.0, 1.0, 0.0)
                 solid += ti.select(D[i] > 0.0 and solid_density[i] > 0.0, 1.0, 0.0)
         partial[s, PUSHED], partial[s, SOLID] = total, solid
+    ti.loop_config(serialize=True)
+    for k in range(2):
+        add_up(k, partial, sums)
 
 
 @light
@@ -123,7 +126,7 @@ class ElasticContact(Coupling):
 
     def __init__(self, world: World, elasticity: Answering):
         self.world, self.elasticity = world, elasticity
-        self._partial = np.zeros((BLOCKS, 2), np.float32)
+        self._partial, self._sums = ti.ndarray(ti.f32, (BLOCKS, 2)), np.zeros(2, np.float32)
         self.rubbing = Rubbing(world)
         self.balance = Balance(world, self.rubbing)
         self.touches_solids = False  # walls, or other elastic bodies
@@ -134,8 +137,8 @@ class ElasticContact(Coupling):
         if not self.elasticity.solids:
             return False
         p, bodies = self.world.particles, self.elasticity.bodies
-        _survey(p.n, p.slot, p.D, p.solid_density, bodies.pushed, self._partial)
-        pushed, solid = bool(self._partial[:, PUSHED].any()), bool(self._partial[:, SOLID].any())
+        _survey(p.n, p.slot, p.D, p.solid_density, bodies.pushed, self._partial, self._sums)
+        pushed, solid = bool(self._sums[PUSHED] > 0), bool(self._sums[SOLID] > 0)
         self.idle, self.touches_solids = bodies.n == p.n and not pushed, solid
         compliance = self.elasticity.compliance if pushed else None
         self.condensed = compliance if compliance is not None and compliance.find_contacts() else None
