@@ -19,7 +19,7 @@ import numpy as np
 import taichi as ti
 from scipy.spatial import KDTree
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, reupload, upload, vec3
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, reupload, threads_for, upload, vec3
 from pliant.core.particles import Particles
 from pliant.core.speedups import light
 from pliant.solvers.elasticity.body import ElasticBodies
@@ -30,6 +30,7 @@ AROUND = 3.0  # in spacings: how far around a contact particles of the surface a
 SHELL = 1.5  # in spacings from the surface: what can touch something
 STALE = 3  # times as many as are wanted now: then those of the past are forgotten
 MOST_ENTRIES = 1 << 26  # numbers that all blocks may take together
+ENTRIES = 64  # of the blocks that take as long as an element of other kernels
 FEW_ENTRIES = 1 << 20  # a product with a block of so many costs less than the launches of a solve
 
 # Columns of the tables of contacts, and of bodies
@@ -41,7 +42,7 @@ FROM_IMPULSES, FROM_MATRIX, TABLE = 0, 3, 6  # w and z
 def _gather_blocks(count: ti.i32, contact: IntTable, offset: Ints, store: Reals, matrix: Reals):
     for c in range(count):
         for k in range(contact[c, SIZE]):
-            matrix[offset[c] + k] = store[contact[contact[c, START] + k, BASE] + contact[c, LOCAL]]
+            matrix[offset[c] + k] = store[contact[c, BASE] + contact[contact[c, START] + k, LOCAL]]
 
 
 @light
@@ -107,7 +108,7 @@ def _answer(bodies: ti.i32, count: ti.i32, contact: IntTable, extent: IntTable, 
         e = contact[c, SLOT]
         i = place[e]
         push = ti.select(inverse_density[i] > 0.0, m[e] * a[i], vec3(0.0))
-        total[e] += push
+        total[e] = total[e] + push
         for k in ti.static(range(3)):
             J[k * count + c] = push[k]
     for b in range(bodies):
@@ -240,7 +241,7 @@ class Compliance:
             if sum(one.inverse.size for one in self.shares) > MOST_ENTRIES:
                 return False
             self._store()
-        self.count = len(free)
+        self.count, self.entries = len(free), int(size.sum())
         table = np.zeros((self.count, KINDS), np.int64)
         table[:, SLOT], table[:, START], table[:, SIZE], table[:, ROW] = free, first, size, self._row[free]
         for k in {*share}:
@@ -250,11 +251,12 @@ class Compliance:
         self.contact = reupload(self.contact, table, ti.i32)
         self.offset = reupload(self.offset, np.cumsum(size) - size, ti.i32)
         self.extent.from_numpy(np.searchsorted(free, self._spans).astype(np.int32))
-        if int(size.sum()) > self.matrix.shape[0]:
-            self.matrix = ti.ndarray(ti.f32, 2 * int(size.sum()))
+        if self.entries > self.matrix.shape[0]:
+            self.matrix = ti.ndarray(ti.f32, 2 * self.entries)
         if 3 * self.count > self.J.shape[0]:
             self.J = ti.ndarray(ti.f32, 6 * self.count)
-        _gather_blocks(self.count, self.contact, self.offset, self.store, self.matrix)
+        with threads_for(self.entries // ENTRIES):
+            _gather_blocks(self.count, self.contact, self.offset, self.store, self.matrix)
         return True
 
     def _store(self) -> None:
@@ -279,9 +281,10 @@ class Compliance:
     def answer(self, particles: Particles, a: ti.Ndarray, turned: bool) -> None:
         """Replaces accelerations of those who touch by what they do in their bodies."""
         p, b, momenta = particles, self.bodies, self.momenta
-        _answer(momenta.bodies, self.count, self.contact, self.extent, self.offset, self.matrix, b.place, b.mass,
-                p.inverse_density, p.x, p.V, int(turned), p.couple, momenta.body, self.Q, self.T, self.total, self.J,
-                self.spins, self.extra, momenta.motion, a)  # fmt: skip
+        with threads_for(self.entries // ENTRIES):
+            _answer(momenta.bodies, self.count, self.contact, self.extent, self.offset, self.matrix, b.place, b.mass,
+                    p.inverse_density, p.x, p.V, int(turned), p.couple, momenta.body, self.Q, self.T, self.total,
+                    self.J, self.spins, self.extra, momenta.motion, a)  # fmt: skip
 
     def spread(self, particles: Particles, dt: float, find_response: Callable[[], int]) -> None:
         """Lets the impulses of all sweeps go through the whole bodies: their velocities."""

@@ -117,9 +117,9 @@ def _add(n: ti.i32, dt: ti.f32, place: Ints, row: Ints, x: Vectors, m: Reals, bo
     for e in range(n):
         i, b = place[e], row[e]
         more = rigid_velocity(b, x[i], change, body)
-        v[i] += more
-        v_elastic[i] += more
-        wall_slide[i] += weight[e] / (m[e] * dt) * rigid_velocity(b, x[i], reaction, support)
+        v[i] = v[i] + more
+        v_elastic[i] = v_elastic[i] + more
+        wall_slide[i] = wall_slide[i] + weight[e] / (m[e] * dt) * rigid_velocity(b, x[i], reaction, support)
 
 
 class Settling:
