@@ -1,12 +1,15 @@
 """Kernels that are launched quickly do what Taichi's own way does, with all kinds of arguments."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import taichi as ti
 from taichi.lang import kernel_impl
 
 from pliant.core import speedups
-from pliant.core.backend import Ints, Reals, RealTable, Vectors, upload, vec3
+from pliant.core.backend import Ints, Reals, RealTable, Vectors, task, threads_for, turns, upload, vec3
 
 Pack = ti.types.argpack(x=Reals, scale=ti.f32, v=Vectors)
 
@@ -133,9 +136,10 @@ class Counter:
 
 def test_kernels_of_classes_are_known_as_such():
     x = ti.ndarray(ti.i32, 2)
-    for _ in range(3):
-        Counter().count(x)
-    assert x.to_numpy().tolist() == [6, 6]
+    for elements in (1, 1, 10**6, 10**6):
+        with threads_for(elements):
+            Counter().count(x)
+    assert x.to_numpy().tolist() == [8, 8]
 
 
 def test_arrays_with_gradients_go_taichis_way():
@@ -145,3 +149,74 @@ def test_arrays_with_gradients_go_taichis_way():
         add_any(2, x, y)
     assert y.to_numpy().tolist() == [2, 2]
     assert not any(speedups.WITH_GRADIENT in signature for signature in add_any._primal.launches.ready)
+
+
+def test_launches_are_kept_and_tell_arrays_numbers_and_packs_apart():
+    x, y = upload(np.arange(4), ti.f32), ti.ndarray(ti.f32, 4)
+    pack = Pack(x=x, scale=2.0, v=upload(np.ones((4, 3)), vec3))
+    for _ in range(3):
+        scaled(4, 3.0, pack, y)
+        assert y.to_numpy().tolist() == [1.0, 7.0, 13.0, 19.0]
+    assert len(scaled._primal.launches.contexts) == 1
+    scaled(2, 0.5, pack, y)
+    assert y.to_numpy().tolist() == [1.0, 2.0, 13.0, 19.0]
+    other = ti.ndarray(ti.f32, 4)
+    scaled(4, 3.0, pack, other)
+    assert other.to_numpy().tolist() == [1.0, 7.0, 13.0, 19.0] and y.to_numpy()[1] == 2.0
+    pack["x"] = upload(np.arange(4) + 1, ti.f32)
+    scaled(4, 3.0, pack, y)
+    assert y.to_numpy().tolist() == [7.0, 13.0, 19.0, 25.0]
+    host = np.zeros(4, np.float32)
+    for target in (host, host.copy(), host):
+        scaled(4, 3.0, pack, target)
+        assert target.tolist() == [7.0, 13.0, 19.0, 25.0]
+
+
+@ti.kernel
+def scaled(n: ti.i32, factor: ti.f32, pack: Pack, out: Reals):
+    for i in range(n):
+        out[i] = factor * pack.scale * pack.x[i] + pack.v[i].z
+
+
+def test_kept_launches_are_few_and_keep_no_array_alive():
+    target = ti.ndarray(ti.f32, 4)
+    gone = []
+    for k in range(100):
+        source = upload(np.full(4, k), ti.f32)
+        gone.append(weakref.ref(source))
+        add_any(4, source, target)
+        del source
+    assert target.to_numpy().tolist() == [sum(range(100))] * 4
+    assert len(add_any._primal.launches.contexts) <= speedups.MOST_CONTEXTS
+    gc.collect()
+    assert not any(ref() for ref in gone)
+
+
+@ti.kernel
+def dealt(n: ti.i32, out: Ints):
+    for turn in range(turns(n)):
+        k = task(turn)
+        if k < n:
+            out[k] = k + 1
+
+
+@speedups.light
+@ti.kernel
+def plain(n: ti.i32, out: Ints):
+    for i in range(n):
+        out[i] = i + 1
+
+
+def test_few_elements_are_left_to_one_thread():
+    """By their number alone, which differs between kernels that do little and others."""
+    chosen = []
+    for elements in (1, speedups.COMMON, speedups.LIGHT, speedups.LIGHT + 1):
+        for kernel in (dealt, plain):
+            out = ti.ndarray(ti.i32, 100)
+            with threads_for(elements):
+                kernel(100, out)
+                chosen.append(speedups.one_thread.active)
+            assert out.to_numpy().tolist() == list(range(1, 101))
+    assert chosen == [True, True, True, True, False, True, False, False]
+    dealt(100, out)
+    assert not speedups.one_thread.active
