@@ -8,6 +8,7 @@ The arrays of an `ArrayStore` are longer than they need be: `n` elements are in 
 doubling. Kernels take `n`, so that nothing is compiled anew. Each element has an `id` that is never used twice.
 """
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -278,7 +279,7 @@ class ArrayStore(Store):
         self.population = np.bincount(self.numpy("body"), minlength=len(self.population))
         self._moved()
 
-    @property
+    @functools.cached_property
     def _guarded(self) -> list[Field]:
         """What a step may change: what is carried, but for the numbers that tell who is who."""
         return [field for field in self.schema.values() if field.carried and field.kind != "int"]

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, vec3
+from pliant.core.backend import Ints, IntTable, Points, Reals, RealTable, Vectors, vec3, vec4
 from pliant.core.fields import gather
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, add_up, block
@@ -17,6 +17,7 @@ from pliant.solvers.elasticity.compliance import Compliance
 from pliant.solvers.elasticity.momentum import Momenta
 from pliant.solvers.elasticity.rubbing import Rubbing
 from pliant.solvers.elasticity.settling import CALM, SETTLING
+from pliant.solvers.elasticity.strain import apart
 from pliant.solvers.pressure import system
 from pliant.solvers.stage import Stage, material_table
 
@@ -26,29 +27,37 @@ SHARE = 0.05  # of the motion in a step that contacts may be left wrong by
 REST = 3e-4  # in sqrt(g d): a motion this slow is rest, and is left no more wrong than a faster one
 NOISE = 1e-7  # what single precision leaves
 OWN = 2.0  # in supports: particles of one body nearer than this at rest never press on each other
+FLUID = -1.0  # in place of the number of a body
 PUSHED, SOLID = range(2)  # what is counted of elastic particles: pushed by anything, and by solids
+
+
+@light
+@ti.kernel
+def _pack_rest(n: ti.i32, elastic: Reals, material: Ints, body: Ints, rest: Vectors, packed: Points):
+    """Rest positions, and beside them the body, or FLUID for what is not elastic: one load brings in both."""
+    for i in range(n):
+        packed[i] = vec4(rest[i], ti.select(elastic[material[i]] != 0.0, ti.cast(body[i], ti.f32), FLUID))
 
 
 @ti.kernel
 def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, count: Ints, neighbor: IntTable,
-              factor: RealTable, w: ti.template(), h: ti.f32, sigma: ti.f32, reach: ti.f32, elastic: Reals,
-              material: Ints, body: Ints, V: Reals, rest: Vectors, rest_density: Reals, edge: Reals, wall: Reals,
-              solid_density: Reals, density: Reals):  # fmt: skip
+              factor: RealTable, w: ti.template(), h: ti.f32, sigma: ti.f32, reach: ti.f32, rest: Points, V: Reals,
+              rest_density: Reals, edge: Reals, wall: Reals, solid_density: Reals, density: Reals):  # fmt: skip
     """Edges and corners have fewer neighbors than a plane surface, which leaves room for the fluid that surrounds them.
     On a wall or a solid they would sink in by as much, so there they count as a plane surface."""
     for i in range(n):
-        if elastic[material[i]] != 0.0:
+        if rest[i][3] != FLUID:
             rho, touching = rest_density[i], wall[i]
             for k in range(count[i]):
                 j = neighbor[i, k]
                 if j != i:
-                    apart = difference(rest[i], rest[j], wraps, period)
-                    if body[j] == body[i] and elastic[material[j]] != 0.0 and apart.dot(apart) < reach * reach:
+                    d = apart(rest[i], rest[j], wraps, period)
+                    if d[3] == 0.0 and d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < reach * reach:
                         factor[i, k] = 0.0
                     else:
                         more = V[j] * sigma * w(difference(x[i], x[j], wraps, period).norm() / h)
                         rho += more
-                        touching += ti.select(elastic[material[j]] != 0.0, more, 0.0)
+                        touching += ti.select(rest[j][3] != FLUID, more, 0.0)
             solid_density[i] = touching
             density[i] = ti.min(rho + edge[i] * ti.min(touching / TOUCH, 1.0), CROWDED)
 
@@ -228,9 +237,12 @@ class RestPairs(Stage):
     def __init__(self, world: World):
         super().__init__(world, None)
         self._elastic = material_table(world, "elastic")
+        self._packed = ti.ndarray(vec4, world.particles.capacity)
 
     def run(self, dt: float) -> None:
         w, p = self.world, self.world.particles
-        _part_own(p.n, *w.neighbors.pairs, w.neighbors.smoothing.w, w.h, w.neighbors.sigma, OWN * w.h, self._elastic,
-                  p.material, p.body, p.V, p.rest, p.rest_density, p.edge, p.wall_density, p.solid_density,
-                  p.density)  # fmt: skip
+        if self._packed.shape[0] < p.capacity:
+            self._packed = ti.ndarray(vec4, p.capacity)
+        _pack_rest(p.n, self._elastic, p.material, p.body, p.rest, self._packed)
+        _part_own(p.n, *w.neighbors.pairs, w.neighbors.smoothing.w, w.h, w.neighbors.sigma, OWN * w.h, self._packed,
+                  p.V, p.rest_density, p.edge, p.wall_density, p.solid_density, p.density)  # fmt: skip
