@@ -47,12 +47,20 @@ def _gather_blocks(count: ti.i32, contact: IntTable, offset: Ints, store: Reals,
 
 @light
 @ti.kernel
-def _levers(n: ti.i32, row: Ints, place: Ints, m: Reals, x: Vectors, body: RealTable, force: Vectors):
-    """M r."""
+def _add_levers(n: ti.i32, row: Ints, place: Ints, m: Reals, x: Vectors, body: RealTable, force: Vectors,
+                both: Vectors):  # fmt: skip
+    """Forces, and after them M r."""
     for e in range(n):
-        force[e] = vec3(0.0)
+        both[e], both[n + e] = force[e], vec3(0.0)
         if row[e] >= 0:
-            force[e] = m[e] * (x[place[e]] - triple(body, row[e], CENTRE))
+            both[n + e] = m[e] * (x[place[e]] - triple(body, row[e], CENTRE))
+
+
+@light
+@ti.kernel
+def _part_answers(n: ti.i32, both: Vectors, correction: Vectors, Q: Vectors):
+    for e in range(n):
+        correction[e], Q[e] = both[e], both[n + e]
 
 
 @light
@@ -202,6 +210,9 @@ class Compliance:
         rows = max(momenta.bodies, 1)
         self.T, self.spins, self.extra = (ti.ndarray(ti.f32, (rows, k)) for k in (9, TABLE, 3))
         self.slots, self.fits = np.zeros(0, int), False
+        self._places = [np.array([start + share.free for start in share.starts]) for _, share in shares]
+        self._doubles: list[Any] = []  # solvers for two right-hand sides at once
+        self._found = False  # whether Q is that of this step
         self._row, self._spans = momenta.row.to_numpy(), momenta.extent.to_numpy()
         self._body = np.searchsorted(bodies.starts, np.arange(n), side="right")
         self._stored = False
@@ -224,6 +235,7 @@ class Compliance:
 
     def find_contacts(self) -> bool:
         """Takes over who touches. False if they are too many: then the whole body has to answer."""
+        self._found = False
         slots = np.flatnonzero(self.bodies.pushed.to_numpy())
         if not np.array_equal(slots, self.slots):
             self.slots, self.fits = slots, self._condense(slots[self.local[slots] >= 0])
@@ -265,17 +277,30 @@ class Compliance:
         self.store = upload(np.concatenate([one.inverse.ravel() for one in self.shares]), ti.f32)
         self._stored = True
 
-    def begin(self, particles: Particles, find_response: Callable[[], int]) -> None:
-        """No impulses yet; and Q, for bodies where they are now."""
+    def find_response(self, particles: Particles) -> None:
+        """As `Elasticity.find_response`, and Q for bodies where they are now: a solve for both at once takes little
+        longer than one, for it reads the factor once."""
+        b, n, momenta = self.bodies, self.n, self.momenta
+        if not self._doubles:
+            self._doubles = [one.factor.bind(np.concatenate([places, places + n]))
+                             for one, places in zip(self.shares, self._places, strict=True)]  # fmt: skip
+            self._both, self._answers = ti.ndarray(vec3, 2 * n), ti.ndarray(vec3, 2 * n)
+            self._answers.fill(0.0)  # held particles have none
+        _add_levers(n, momenta.row, b.place, b.mass, particles.x, momenta.body, b.force, self._both)
+        for solver in self._doubles:
+            solver.solve(self._both, self._answers)
+        _part_answers(n, self._answers, b.correction, self.Q)
+        self._found = True
+
+    def begin(self, particles: Particles) -> None:
+        """No impulses yet; and what follows from Q."""
         b, momenta = self.bodies, self.momenta
         self.total.fill(0.0)
         self.extra.fill(0.0)
         if momenta.bodies:
+            if not self._found:
+                self.find_response(particles)
             where = (b.place, b.mass, particles.x, momenta.body)
-            _levers(self.n, momenta.row, *where, b.force)
-            b.correction.fill(0.0)
-            find_response()
-            self.Q.copy_from(b.correction)
             _second_moments(momenta.bodies, momenta.extent, *where, self.Q, self.T)
 
     def answer(self, particles: Particles, a: ti.Ndarray, turned: bool) -> None:

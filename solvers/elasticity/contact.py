@@ -206,7 +206,7 @@ class ElasticContact(Coupling):
             return
         if self.condensed is not None:
             if not self._begun:
-                self.condensed.begin(p, self.elasticity.find_response)
+                self.condensed.begin(p)
                 self._begun = True
             self.condensed.answer(p, a, self.turns)
             return

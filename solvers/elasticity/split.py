@@ -245,12 +245,15 @@ class SplitSolver(Elasticity):
         return share
 
     def solve(self) -> None:
-        bodies = self.bodies
-        for _ in range(self.settings.iterations):
+        bodies, condensed = self.bodies, self.contact.condensed
+        for k in range(self.settings.iterations):
             bodies.find_forces(self.dt, volume=self.volume == "bounded")
             add_impulse(bodies.n, bodies.mass, bodies.dv_external, bodies.dv, bodies.force)
             self.momenta.part(bodies.force)
-            self.find_response()
+            if k == 0 and condensed is not None and self.momenta.bodies:
+                condensed.find_response(self.world.particles)  # which contact needs to know, too
+            else:
+                self.find_response()
             bodies.accept(self.settings.implicitness * self.dt)
 
     def find_response(self) -> int:

@@ -107,10 +107,10 @@ def _descend(s: ti.i32, first: ti.i32, last: ti.i32, copies: ti.i32, node: IntTa
             front[q * size + node[s, 3] + r] = x[q * n + rows[node[s, 1] + r - width]]
         for c in range(width):
             sums[q * lane + at + c] = 0.0
-    for copy in range(copies):
-        for tile in range(first, last):
+    for tile in range(first, last):
+        columns = _columns(s, tile, node)
+        for copy in range(copies):  # inside, while the tile is in the cache
             f = 3 * copy * size + node[s, 3] + (tile - node[s, 2]) * TILE
-            columns = _columns(s, tile, node)
             for g in range((columns + 3) // 4):
                 a, left = begin[tile] + 4 * g * TILE, columns - 4 * g
                 b, c, d = a + TILE * (left > 1), a + 2 * TILE * (left > 2), a + 3 * TILE * (left > 3)
