@@ -78,6 +78,11 @@ def test_arrays_of_other_types_are_told_apart():
             add_any(3, host, device)
             add_any(3, device, device)
             assert device.to_numpy().tolist() == [0, 2, 4] and device.to_numpy().dtype == type_
+            for _ in range(3):
+                add_any(3, device, host)
+            assert host.tolist() == [0, 7, 14] and device.to_numpy().tolist() == [0, 2, 4]
+            add_any(3, host, device)
+            assert host.tolist() == [0, 7, 14] and device.to_numpy().tolist() == [0, 9, 18]
 
 
 def test_arrays_in_another_order_of_memory_go_taichis_way():

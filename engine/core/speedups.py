@@ -13,6 +13,7 @@ import math
 import operator
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -300,18 +301,20 @@ class Launches:
 
     def __init__(self, kernel: Any):
         ordinary = kernel.autodiff_mode == AutodiffMode.NONE and kernel.return_type is None
-        self.slots = _slots(kernel) if ordinary else None
-        self.places = sum(slot.kind != TEMPLATE for slot in self.slots or ())
+        found = _slots(kernel) if ordinary else None
+        self.ordinary, self.slots = found is not None, found or []
+        self.places = sum(slot.kind != TEMPLATE for slot in self.slots)
         self.ready: dict[tuple, Any] = {}
         self.compiled = kernel.compiled_kernels  # another dictionary after `ti.reset`
         self.contexts: dict[tuple, tuple[Any, Any, list]] = {}
-        places = {kind: [k for k, slot in enumerate(self.slots or ()) if slot.kind == kind] for kind in range(KINDS)}
+        places = {kind: [k for k, slot in enumerate(self.slots) if slot.kind == kind] for kind in range(KINDS)}
         self.numbers = [k for kind in (REAL, INT, UNSIGNED) for k in places[kind]]
         self.arrays, self.packs, self.templates = places[ARRAY], places[PACK], places[TEMPLATE]
         self._tell_hosts_apart(())
 
     def _tell_hosts_apart(self, args: tuple) -> None:
-        """Notes which arrays are NumPy's: they are passed anew in each launch."""
+        """Notes which arrays are NumPy's: they are passed anew in each launch. Contexts have places for them."""
+        self.contexts.clear()
         self.hosts = [k for k in self.arrays if args and type(args[k]) is np.ndarray]
         own = [k for k in self.packs + self.arrays if k not in self.hosts]
         self.pick = operator.itemgetter(*own) if len(own) > 1 else lambda args: [args[k] for k in own]
@@ -366,8 +369,9 @@ class Launches:
 
 def launch_quickly(keep: bool) -> None:
     """Launches a kernel at once if it was called with arguments of the same types before; with what is left of the last
-    launch (`Launches`) if arrays are to be found where they are, and so may be kept."""
-    slow = kernel_impl.Kernel.__call__
+    launch (`Launches`) if arrays are to be found where they are, and so may be kept: in one thread, for two would write
+    their numbers into one context."""
+    slow, thread = kernel_impl.Kernel.__call__, threading.get_ident()
 
     def call(self: Any, *args: Any, **names: Any) -> Any:
         one_thread.active = one_thread.elements <= self.__dict__.get("few", COMMON)
@@ -376,10 +380,10 @@ def launch_quickly(keep: bool) -> None:
         launches, runtime = self.__dict__.get("launches"), self.runtime
         if launches is None or launches.compiled is not self.compiled_kernels:
             launches = self.launches = Launches(self)
-        slots = launches.slots
-        if slots is None or names or len(args) != len(slots) or runtime.target_tape or runtime.fwd_mode_manager:
+        slots, taped = launches.slots, runtime.target_tape or runtime.fwd_mode_manager
+        if not launches.ordinary or names or len(args) != len(slots) or taped:
             return slow(self, *args, **names)
-        key = launches.key(args) if keep else None
+        key = launches.key(args) if keep and threading.get_ident() == thread else None
         ready = launches.contexts.get(key)
         if ready is not None:
             return launches.launch(ready, args)
