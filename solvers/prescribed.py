@@ -9,10 +9,12 @@ from scipy.spatial.transform import Rotation
 
 from pliant.boundary.walls import rigid_velocity
 from pliant.core.backend import Ints, Reals, Vectors, vec3
+from pliant.core.speedups import light
 from pliant.core.world import World
 from pliant.solvers.stage import Stage
 
 
+@light
 @ti.kernel
 def _prescribe(n: ti.i32, body: Ints, inverse_density: Reals, velocity: Vectors, turn: Vectors, pivot: Vectors,
                x: Vectors, v: Vectors):  # fmt: skip
@@ -65,7 +67,9 @@ class Prescribed(Stage):
         if self._last is not None:  # the pivot moves along with its body
             self.pivots = self.pivots + (t - self._last[0]) * self._last[1]
         self._last = (t, velocity)
-        turn = (Rotation.from_rotvec(dt * spin).as_matrix() - np.eye(3)) / dt
+        turn = np.zeros((len(spin), 3, 3))
+        if spin.any():
+            turn = (Rotation.from_rotvec(dt * spin).as_matrix() - np.eye(3)) / dt
         for array, values in ((self._velocity, velocity), (self._turn, turn.reshape(-1, 3)),
                               (self._pivot, self.pivots)):  # fmt: skip
             array.from_numpy(values.astype(np.float32))

@@ -9,6 +9,7 @@ import taichi as ti
 
 from pliant.core.backend import Ints, Reals, Vectors, sync, upload
 from pliant.core.neighbors import INVERSE_LENGTH, LENGTH
+from pliant.core.speedups import light
 from pliant.core.world import World
 from pliant.solvers.pressure.base import PressureSolver
 from pliant.solvers.stage import ORDER, SolveResult, Stage, position
@@ -32,6 +33,7 @@ class WallSampling(Stage):
         self.world.walls.sample(self.world.time)
 
 
+@light
 @ti.kernel
 def _rub(n: ti.i32, dt: ti.f32, rubs: Reals, material: Ints, inverse_density: Reals, friction: Reals, push: Vectors,
          facing: Vectors, moving: Vectors, slide: Vectors, v: Vectors):  # fmt: skip
@@ -50,6 +52,7 @@ def _rub(n: ti.i32, dt: ti.f32, rubs: Reals, material: Ints, inverse_density: Re
             slide[i] += dv / dt
 
 
+@light
 @ti.kernel
 def _advance(n: ti.i32, dt: ti.f32, period: Vectors, v: Vectors, shift: Vectors, x: Vectors):
     for i in range(n):

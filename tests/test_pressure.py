@@ -7,7 +7,7 @@ import pytest
 
 import pliant as pl
 from pliant.boundary import images
-from pliant.core.backend import on_one_thread
+from pliant.core.backend import threads_for
 from pliant.core.smoothing import smoothing
 from pliant.solvers.pressure import free, system
 
@@ -322,7 +322,7 @@ def test_all_sweeps_in_one_launch_are_those_of_many(walls):
     found = []
     for few in (False, True):
         sim = blob(walls, side=6, squeeze=0.95, gravity=(0, -9.81, 0))
-        with on_one_thread(few):
+        with threads_for(0 if few else 10**6):
             outcome = sim.pressure.remove_divergence(DT)
         found.append((outcome, *(sim.world.particles.by_id(name) for name in ("p", "v"))))
     (many, *arrays), (one, *others) = found

@@ -1,5 +1,8 @@
 """Kernels that are launched quickly do what Taichi's own way does, with all kinds of arguments."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import taichi as ti
@@ -15,8 +18,9 @@ from pliant.core.backend import (
     Vectors,
     desk_of,
     is_on_one_thread,
-    on_one_thread,
     share,
+    task,
+    threads_for,
     turns,
     upload,
     vec3,
@@ -89,6 +93,11 @@ def test_arrays_of_other_types_are_told_apart():
             add_any(3, host, device)
             add_any(3, device, device)
             assert device.to_numpy().tolist() == [0, 2, 4] and device.to_numpy().dtype == type_
+            for _ in range(3):
+                add_any(3, device, host)
+            assert host.tolist() == [0, 7, 14] and device.to_numpy().tolist() == [0, 2, 4]
+            add_any(3, host, device)
+            assert host.tolist() == [0, 7, 14] and device.to_numpy().tolist() == [0, 9, 18]
 
 
 def test_arrays_in_another_order_of_memory_go_taichis_way():
@@ -148,10 +157,10 @@ def test_loops_on_one_thread_run_in_order():
     n = 100_000
     for _ in range(2):
         x, y = ti.ndarray(ti.i32, n), ti.ndarray(ti.i32, n)
-        with on_one_thread(True):
+        with threads_for(0):
             count_twice(n, x, y)
         assert (x.to_numpy() == np.arange(n)).all() and (y.to_numpy() == np.arange(n)).all()
-    with on_one_thread(False):
+    with threads_for(10**6):
         assert not is_on_one_thread()
 
 
@@ -168,7 +177,7 @@ def spread_out(tasks: ti.i32, done: Ints, desk: Ints):
 @pytest.mark.parametrize("few", [True, False])
 def test_shares_are_done_once_and_follow_each_other(tasks, few):
     done, desk = np.zeros(tasks, np.int32), np.zeros(tasks, np.int32)
-    with on_one_thread(few):
+    with threads_for(0 if few else 10**6):
         spread_out(tasks, done, desk)
     assert (done == 1).all() and (np.diff(desk) >= 0).all() and desk.max() < -(-tasks // DEAL) * SHARES
 
@@ -200,9 +209,10 @@ class Counter:
 
 def test_kernels_of_classes_are_known_as_such():
     x = ti.ndarray(ti.i32, 2)
-    for _ in range(3):
-        Counter().count(x)
-    assert x.to_numpy().tolist() == [6, 6]
+    for elements in (1, 1, 10**6, 10**6):
+        with threads_for(elements):
+            Counter().count(x)
+    assert x.to_numpy().tolist() == [8, 8]
 
 
 def test_arrays_with_gradients_go_taichis_way():
@@ -212,3 +222,74 @@ def test_arrays_with_gradients_go_taichis_way():
         add_any(2, x, y)
     assert y.to_numpy().tolist() == [2, 2]
     assert not any(speedups.WITH_GRADIENT in signature for signature in add_any._primal.launches.ready)
+
+
+def test_launches_are_kept_and_tell_arrays_numbers_and_packs_apart():
+    x, y = upload(np.arange(4), ti.f32), ti.ndarray(ti.f32, 4)
+    pack = Pack(x=x, scale=2.0, v=upload(np.ones((4, 3)), vec3))
+    for _ in range(3):
+        scaled(4, 3.0, pack, y)
+        assert y.to_numpy().tolist() == [1.0, 7.0, 13.0, 19.0]
+    assert len(scaled._primal.launches.contexts) == 1
+    scaled(2, 0.5, pack, y)
+    assert y.to_numpy().tolist() == [1.0, 2.0, 13.0, 19.0]
+    other = ti.ndarray(ti.f32, 4)
+    scaled(4, 3.0, pack, other)
+    assert other.to_numpy().tolist() == [1.0, 7.0, 13.0, 19.0] and y.to_numpy()[1] == 2.0
+    pack["x"] = upload(np.arange(4) + 1, ti.f32)
+    scaled(4, 3.0, pack, y)
+    assert y.to_numpy().tolist() == [7.0, 13.0, 19.0, 25.0]
+    host = np.zeros(4, np.float32)
+    for target in (host, host.copy(), host):
+        scaled(4, 3.0, pack, target)
+        assert target.tolist() == [7.0, 13.0, 19.0, 25.0]
+
+
+@ti.kernel
+def scaled(n: ti.i32, factor: ti.f32, pack: Pack, out: Reals):
+    for i in range(n):
+        out[i] = factor * pack.scale * pack.x[i] + pack.v[i].z
+
+
+def test_kept_launches_are_few_and_keep_no_array_alive():
+    target = ti.ndarray(ti.f32, 4)
+    gone = []
+    for k in range(100):
+        source = upload(np.full(4, k), ti.f32)
+        gone.append(weakref.ref(source))
+        add_any(4, source, target)
+        del source
+    assert target.to_numpy().tolist() == [sum(range(100))] * 4
+    assert len(add_any._primal.launches.contexts) <= speedups.MOST_CONTEXTS
+    gc.collect()
+    assert not any(ref() for ref in gone)
+
+
+@ti.kernel
+def dealt(n: ti.i32, out: Ints):
+    for turn in range(turns(n)):
+        k = task(turn)
+        if k < n:
+            out[k] = k + 1
+
+
+@speedups.light
+@ti.kernel
+def plain(n: ti.i32, out: Ints):
+    for i in range(n):
+        out[i] = i + 1
+
+
+def test_few_elements_are_left_to_one_thread():
+    """By their number alone, which differs between kernels that do little and others."""
+    chosen = []
+    for elements in (1, speedups.COMMON, speedups.LIGHT, speedups.LIGHT + 1):
+        for kernel in (dealt, plain):
+            out = ti.ndarray(ti.i32, 100)
+            with threads_for(elements):
+                kernel(100, out)
+                chosen.append(speedups.one_thread.active)
+            assert out.to_numpy().tolist() == list(range(1, 101))
+    assert chosen == [True, True, True, True, False, True, False, False]
+    dealt(100, out)
+    assert not speedups.one_thread.active

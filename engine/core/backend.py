@@ -7,9 +7,9 @@ particles, so the offline cache serves every scene and arrays may grow without r
 import contextlib
 import ctypes
 import io
+import math
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,7 @@ def start(backend: str = "cpu") -> None:
     _fill_vectors_directly()
     _tell_places_shortly()
     speedups.read_sources_once()
-    speedups.launch_quickly()
+    speedups.launch_quickly(keep=backend == "cpu")
     speedups.serialise_twins()
     if backend == "cpu":
         _access_elements_directly()
@@ -202,29 +202,41 @@ def _memory_of(array: Any) -> np.ndarray:
     return np.frombuffer((ctypes.c_byte * size).from_address(address), kind).reshape(shape)
 
 
+def _memory(array: ti.Ndarray) -> np.ndarray:
+    """The same of an array that Python knows: it stays where it is while it lives."""
+    found = array.__dict__.get("_memory")
+    if found is None:
+        found = array.__dict__["_memory"] = _memory_of(array.arr)
+    return found
+
+
 def _copy_memory_directly() -> None:
-    """Copies whole arrays to, from and among each other where they are: Taichi launches a kernel for each."""
+    """Copies whole arrays to, from and among each other where they are, and fills them there: Taichi launches a kernel
+    for most of that."""
 
     def to_numpy(self: Any) -> np.ndarray:
-        return _memory_of(self.arr).copy()
+        return _memory(self).copy()
 
     def from_numpy(self: Any, values: np.ndarray) -> None:
-        memory = _memory_of(self.arr)
+        memory = _memory(self)
         if values.shape != memory.shape:
             raise ValueError(f"an array of shape {memory.shape} cannot take values of shape {values.shape}")
         memory[...] = values
 
     def copy_from(self: Any, other: Any) -> None:
-        from_numpy(self, _memory_of(other.arr))
+        from_numpy(self, _memory(other))
+
+    def fill(self: Any, value: float) -> None:
+        _memory(self).fill(value)
 
     for kind in (ti.lang._ndarray.ScalarNdarray, ti.lang.matrix.VectorNdarray, ti.lang.matrix.MatrixNdarray):
-        kind.to_numpy, kind.from_numpy, kind.copy_from = to_numpy, from_numpy, copy_from
+        kind.to_numpy, kind.from_numpy, kind.copy_from, kind.fill = to_numpy, from_numpy, copy_from, fill
 
 
 def host_view(array: ti.Ndarray) -> np.ndarray | None:
     """The elements of a device array where they are, to be read and written at once while the array lives: on the CPU.
     None elsewhere, where kernels have to fetch them."""
-    return _memory_of(array.arr) if _started == "cpu" else None
+    return _memory(array) if _started == "cpu" else None
 
 
 def _tell_places_shortly() -> None:
@@ -296,20 +308,14 @@ def desk_of(turn: ti.i32, task: ti.i32) -> ti.i32:
     return result
 
 
-@contextlib.contextmanager
-def on_one_thread(few: bool) -> Iterator[None]:
-    """Kernels run in the calling thread meanwhile, if there is little to do: on the CPU, where that is faster. So that
-    results do not depend on the number of threads, neither may the answer."""
-    before, speedups.one_thread.active = speedups.one_thread.active, few and _started == "cpu"
-    try:
-        yield
-    finally:
-        speedups.one_thread.active = before
+def threads_for(elements: int) -> contextlib.AbstractContextManager[None]:
+    """While it lasts, kernels run in one thread or in all, as suits so many elements on the CPU."""
+    return speedups.one_thread.among(elements if _started == "cpu" else math.inf)
 
 
 def is_on_one_thread() -> bool:
     """Whether kernels run in the calling thread now: several steps of an iteration may then be one launch."""
-    return speedups.one_thread.active
+    return speedups.one_thread.elements <= speedups.COMMON
 
 
 def sync() -> None:
@@ -320,7 +326,7 @@ def sync() -> None:
 
 def upload(values: np.ndarray, kind: Any) -> ti.Ndarray:
     """A device array with these values (at least one element: empty arrays cannot be passed to kernels)."""
-    shape = values.shape[:-2] if kind is mat3 else values.shape[:-1] if kind in (vec3, ivec3) else values.shape
+    shape = values.shape[:-2] if kind is mat3 else values.shape[:-1] if kind in (vec3, ivec3, vec4) else values.shape
     array = ti.ndarray(kind, tuple(max(s, 1) for s in shape))
     if values.size:
         array.from_numpy(np.ascontiguousarray(values, np.int32 if kind in (ti.i32, ivec3) else np.float32))

@@ -11,6 +11,7 @@ import numpy as np
 import taichi as ti
 
 from pliant.core.backend import Ints, Points, Reals, RealTable, SymmetricMatrices, Vectors, host_view, vec3, vec4, vec6
+from pliant.core.speedups import light
 
 FUSED = 4  # arrays that one launch moves
 
@@ -55,9 +56,10 @@ KINDS = {
 def _moving_kernels(array: Any) -> tuple[Any, Any]:
     """Kernels that gather and copy up to FUSED arrays of one kind."""
 
+    @light
     @ti.kernel
-    def gather(n: ti.i32, fields: ti.template(), order: Ints, s0: array, t0: array, s1: array, t1: array, s2: array,
-               t2: array, s3: array, t3: array):  # fmt: skip
+    def gather(n: ti.i32, fields: ti.template(), back: ti.template(), order: Ints, s0: array, t0: array, s1: array,
+               t1: array, s2: array, t2: array, s3: array, t3: array):  # fmt: skip
         for i in range(n):
             j = order[i]
             t0[i] = s0[j]
@@ -67,7 +69,17 @@ def _moving_kernels(array: Any) -> tuple[Any, Any]:
                 t2[i] = s2[j]
             if ti.static(fields > 3):
                 t3[i] = s3[j]
+        if ti.static(back):
+            for i in range(n):
+                s0[i] = t0[i]
+                if ti.static(fields > 1):
+                    s1[i] = t1[i]
+                if ti.static(fields > 2):
+                    s2[i] = t2[i]
+                if ti.static(fields > 3):
+                    s3[i] = t3[i]
 
+    @light
     @ti.kernel
     def copy(n: ti.i32, fields: ti.template(), s0: array, t0: array, s1: array, t1: array, s2: array, t2: array,
              s3: array, t3: array):  # fmt: skip
@@ -95,10 +107,11 @@ def _chunks(pairs: Sequence[Pair]) -> Iterator[tuple[int, list[ti.Ndarray]]]:
         yield len(part), [array for pair in (part + [part[0]] * FUSED)[:FUSED] for array in pair]
 
 
-def gather(kind: str, n: int, order: ti.Ndarray, pairs: Sequence[Pair]) -> None:
-    """target[i] = source[order[i]] for all pairs (source, target) of one kind."""
+def gather(kind: str, n: int, order: ti.Ndarray, pairs: Sequence[Pair], back: bool = False) -> None:
+    """target[i] = source[order[i]] for all pairs (source, target) of one kind; and then, if they are to come `back`,
+    source[i] = target[i]."""
     for count, arrays in _chunks(pairs):
-        _GATHER[kind](n, count, order, *arrays)
+        _GATHER[kind](n, count, back, order, *arrays)
 
 
 def copy(kind: str, n: int, pairs: Sequence[Pair]) -> None:
@@ -107,6 +120,7 @@ def copy(kind: str, n: int, pairs: Sequence[Pair]) -> None:
         _COPY[kind](n, count, *arrays)
 
 
+@light
 @ti.kernel
 def scatter_vectors(n: ti.i32, order: Ints, source: Vectors, target: Vectors):
     """target[order[i]] = source[i]."""

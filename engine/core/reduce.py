@@ -8,7 +8,8 @@ gives the same bits on any number of threads, which exact restarts rely on.
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import ROUNDS, RealTable, Vectors, vec3
+from pliant.core.backend import ROUNDS, Reals, RealTable, Vectors, vec3
+from pliant.core.speedups import light
 
 BLOCKS = 2 * ROUNDS  # enough that threads share them
 LEAST = 16  # particles of a block, while there are any
@@ -32,8 +33,19 @@ def blocks(n: ti.i32) -> ti.i32:
     return (n + block_size(n) - 1) // block_size(n)
 
 
+@ti.func
+def add_up(k: ti.i32, partial: ti.template(), sums: ti.template()):
+    """One of the sums over all blocks."""
+    total = 0.0
+    for b in range(BLOCKS):
+        total += partial[b, k]
+    sums[k] = total
+
+
+@light
 @ti.kernel
-def _extent(n: ti.i32, x: Vectors, v: Vectors, out: RealTable):
+def _extent(n: ti.i32, x: Vectors, v: Vectors, partial: RealTable, out: Reals):
+    """Corners of the box, the square of the largest speed, and how many numbers are none."""
     ti.loop_config(block_dim=1)
     for b in range(BLOCKS):
         lo, hi = block(b, n)
@@ -44,8 +56,15 @@ def _extent(n: ti.i32, x: Vectors, v: Vectors, out: RealTable):
             for k in ti.static(range(3)):
                 bad += is_bad(x[i][k]) | is_bad(v[i][k])
         for k in ti.static(range(3)):
-            out[b, k], out[b, 3 + k] = low[k], high[k]
-        out[b, 6], out[b, 7] = speed2, ti.cast(bad, ti.f32)
+            partial[b, k], partial[b, 3 + k] = low[k], high[k]
+        partial[b, 6], partial[b, 7] = speed2, ti.cast(bad, ti.f32)
+    ti.loop_config(serialize=True)
+    for k in range(8):
+        total = partial[0, k]
+        for b in range(1, BLOCKS):
+            more = partial[b, k]
+            total = ti.select(k < 3, ti.min(total, more), ti.select(k < 7, ti.max(total, more), total + more))
+        out[k] = total
 
 
 @ti.func
@@ -59,11 +78,11 @@ class Extent:
 
     def __init__(self) -> None:
         self.partial = ti.ndarray(ti.f32, (BLOCKS, 8))
+        self.found = np.zeros(8, np.float32)  # of NumPy, so that the host reads them at no cost
 
     def measure(self, n: int, x: ti.Ndarray, v: ti.Ndarray) -> tuple[np.ndarray, np.ndarray, float, int]:
-        _extent(n, x, v, self.partial)
-        rows = self.partial.to_numpy()
+        _extent(n, x, v, self.partial, self.found)
         if not n:
             return np.zeros(3), np.zeros(3), 0.0, 0
-        low, high = rows[:, :3].min(axis=0), rows[:, 3:6].max(axis=0)
-        return low.astype(float), high.astype(float), float(np.sqrt(rows[:, 6].max())), int(rows[:, 7].sum())
+        found = self.found.astype(float)
+        return found[:3], found[3:6], float(np.sqrt(found[6])), int(found[7])

@@ -4,11 +4,17 @@ Nothing here changes what a kernel computes. Whatever is out of the ordinary goe
 """
 
 import ast
+import contextlib
 import functools
 import inspect
+import itertools
 import linecache
+import math
+import operator
 import sys
 import textwrap
+import threading
+from collections.abc import Iterator
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -75,13 +81,30 @@ def read_sources_once() -> None:
 
 # --- one thread -------------------------------------------------------------------------------------
 
+COMMON = 1500  # elements up to which one thread is the fastest...
+LIGHT = 12_000  # ...and for kernels that do little with each
+
 
 class OneThread:
-    """Kernels whose loops run in the calling thread. To wake the workers and to wait for them costs 20 to 30
-    microseconds a loop, as much as a loop over some thousand particles takes. A kernel has a twin without that."""
+    """Kernels whose loops run in the calling thread. To wake and wait for the workers costs 20 to 30 microseconds a
+    loop, more than a loop over a few thousand particles takes; a kernel has a twin without that.
+
+    It is chosen by the number of `elements` that there are. Results may differ in what is rounded, so that this must
+    follow from the scene alone, never from the machine.
+    """
 
     def __init__(self) -> None:
-        self.active = False  # whether twins are called, and compiled
+        self.elements = math.inf
+        self.active = False  # whether the kernel that is launched, and maybe compiled, is a twin
+
+    @contextlib.contextmanager
+    def among(self, elements: float) -> Iterator[None]:
+        """Chooses for so many elements: twins for none, and no twins for infinitely many."""
+        before, self.elements = self.elements, elements
+        try:
+            yield
+        finally:
+            self.elements = before
 
     def twin(self, kernel: Any) -> Any:
         """The same kernel, compiled with serial loops."""
@@ -94,6 +117,12 @@ class OneThread:
 
 
 one_thread = OneThread()
+
+
+def light(kernel: Any) -> Any:
+    """Marks a kernel that does little with each element: it looks at no pairs."""
+    kernel._primal.few = LIGHT
+    return kernel
 
 
 def serialise_twins() -> None:
@@ -115,14 +144,17 @@ def serialise_twins() -> None:
 # that was called once with a signature is launched at once when it is called with the same again.
 
 ARRAYS = (ScalarNdarray, VectorNdarray, MatrixNdarray)
-NUMBERS = (float, int, bool, np.float32, np.float64, np.int32, np.int64)
-TEMPLATES = (float, int, bool, str, type(None), FunctionType)  # that are what they are: told apart by their values
+NUMBERS = frozenset((float, int, bool, np.float32, np.float64, np.int32, np.int64))
+TEMPLATES = frozenset((float, int, bool, str, type(None), FunctionType))  # told apart by their values
 LARGEST = np.iinfo(np.int32).max  # elements of a NumPy array: Taichi warns of more
-REAL, INT, UNSIGNED, ARRAY, PACK, TEMPLATE = range(6)  # kinds of parameters
+REAL, INT, UNSIGNED, ARRAY, PACK, TEMPLATE, KINDS = range(7)  # kinds of parameters
 
 WITH_GRADIENT = -1
+REAL_BYTES = 4  # of all that kernels take: numbers of 32 bits
+MOST_CONTEXTS = 16  # that are kept of a kernel
 
 _kinds: dict[Any, int] = {}
+_counter = itertools.count()
 
 
 def _kind(array: Ndarray) -> int:
@@ -130,6 +162,21 @@ def _kind(array: Ndarray) -> int:
     if array.grad is not None:
         return WITH_GRADIENT
     return _kinds.setdefault((array.element_type, len(array.shape)), len(_kinds))
+
+
+def _number(owner: Any) -> int:
+    """A number that no other array and no other pack ever has."""
+    return next(_counter)
+
+
+_number_of = operator.attrgetter("_number")
+_set_member_itself = ArgPack.__setitem__
+
+
+def _set_member(pack: ArgPack, name: str, value: Any) -> None:
+    """As Taichi does; the pack is then another one."""
+    pack.__dict__.pop("_number", None)
+    _set_member_itself(pack, name, value)
 
 
 class Slot(NamedTuple):
@@ -164,25 +211,6 @@ def _slots(kernel: Any) -> list[Slot] | None:
     return slots
 
 
-class Pack(NamedTuple):
-    """What of a pack a launch needs: its part of the signature, and its arrays in their order."""
-
-    signature: tuple | None
-    arrays: list[Any]
-
-
-def _packed(pack: ArgPack) -> Pack:
-    """Looked at once, until a member is set anew."""
-    known = pack.__dict__.get("_launched")
-    if known is None:
-        members = pack._ArgPack__entries.values()
-        kinds = [member._kind if type(member) in ARRAYS else type(member) for member in members]
-        ordinary = all(kind in NUMBERS or type(kind) is int and kind != WITH_GRADIENT for kind in kinds)
-        known = Pack(tuple(kinds) if ordinary else None, [m.arr for m in members if type(m) in ARRAYS])
-        pack.__dict__["_launched"] = known
-    return known
-
-
 def _signature(slots: list[Slot], args: tuple) -> tuple | None:
     """What the way of a call depends on; None if it has to be Taichi's own."""
     found: list[Any] = []
@@ -198,10 +226,13 @@ def _signature(slots: list[Slot], args: tuple) -> tuple | None:
         elif kind == PACK:
             if not isinstance(arg, ArgPack):
                 return None
-            pack = _packed(arg)
-            if pack.signature is None:
-                return None
-            found.append(pack.signature)
+            for member in arg._ArgPack__entries.values():
+                if type(member) in ARRAYS:
+                    found.append(member._kind)
+                elif type(member) in NUMBERS:
+                    found.append(type(member))
+                else:
+                    return None
         elif kind == TEMPLATE:
             if type_ not in TEMPLATES:
                 return None
@@ -220,71 +251,159 @@ def _launch(compiled: Any, slots: list[Slot], first: int, args: tuple) -> None:
     for arg, (kind, place, axes) in zip(args, slots, strict=True):
         if kind == ARRAY:
             if type(arg) is np.ndarray:
-                shape = arg.shape[: arg.ndim - axes]
-                context.set_arg_external_array_with_shape(place, arg.ctypes.data, arg.nbytes, shape, 0)
+                _set_host_array(context, place, axes, arg)
             else:
                 context.set_arg_ndarray(place, arg.arr)
-        elif kind == REAL:
-            context.set_arg_float(place, float(arg))
-        elif kind == INT:
-            context.set_arg_int(place, int(arg))
         elif kind == PACK:
-            packed += _packed(arg).arrays
+            packed += _arrays_in(arg)
             context.set_arg_argpack(place, arg._ArgPack__argpack)
-        elif kind == UNSIGNED:
-            context.set_arg_uint(place, int(arg))
+        elif kind != TEMPLATE:
+            _set_number(context, kind, place, arg)
     for k, array in enumerate(packed, first):
-        context.set_arg_ndarray((k,), array)
+        context.set_arg_ndarray((k,), array.arr)
     prog = impl.get_runtime().prog
+    _run(prog.compile_kernel(prog.config(), prog.get_device_caps(), compiled), context)
+
+
+def _run(code: Any, context: Any) -> None:
     try:
-        prog.launch_kernel(prog.compile_kernel(prog.config(), prog.get_device_caps(), compiled), context)
+        impl.get_runtime().prog.launch_kernel(code, context)
     except Exception as error:
         raise handle_exception_from_cpp(error) from None
 
 
+def _set_number(context: Any, kind: int, place: tuple[int], value: Any) -> None:
+    if kind == REAL:
+        context.set_arg_float(place, float(value))
+    elif kind == INT:
+        context.set_arg_int(place, int(value))
+    else:
+        context.set_arg_uint(place, int(value))
+
+
+def _set_host_array(context: Any, place: tuple[int], axes: int, array: np.ndarray) -> None:
+    shape = array.shape[: array.ndim - axes]
+    context.set_arg_external_array_with_shape(place, array.ctypes.data, array.nbytes, shape, 0)
+
+
+def _arrays_in(pack: ArgPack) -> list[Ndarray]:
+    return [member for member in pack._ArgPack__entries.values() if type(member) in ARRAYS]
+
+
 class Launches:
-    """The calls of one kernel that were made before: by signature, what was compiled for it."""
+    """The calls of one kernel that were made before: by signature, what was compiled for it, and by the arrays
+    themselves, what was launched.
+
+    Taichi takes a microsecond for each array of a launch. On the CPU a launch that is kept (`contexts`) has them all,
+    and needs nothing but the numbers of the next call. Arrays are given there by their addresses: what Taichi makes of
+    its own handles it puts into their place, which would be wrong the second time.
+    """
 
     def __init__(self, kernel: Any):
         ordinary = kernel.autodiff_mode == AutodiffMode.NONE and kernel.return_type is None
-        self.slots = _slots(kernel) if ordinary else None
-        self.places = sum(slot.kind != TEMPLATE for slot in self.slots or ())
+        found = _slots(kernel) if ordinary else None
+        self.ordinary, self.slots = found is not None, found or []
+        self.places = sum(slot.kind != TEMPLATE for slot in self.slots)
         self.ready: dict[tuple, Any] = {}
         self.compiled = kernel.compiled_kernels  # another dictionary after `ti.reset`
+        self.contexts: dict[tuple, tuple[Any, Any, list]] = {}
+        places = {kind: [k for k, slot in enumerate(self.slots) if slot.kind == kind] for kind in range(KINDS)}
+        self.numbers = [k for kind in (REAL, INT, UNSIGNED) for k in places[kind]]
+        self.arrays, self.packs, self.templates = places[ARRAY], places[PACK], places[TEMPLATE]
+        self._tell_hosts_apart(())
+
+    def _tell_hosts_apart(self, args: tuple) -> None:
+        """Notes which arrays are NumPy's: they are passed anew in each launch. Contexts have places for them."""
+        self.contexts.clear()
+        self.hosts = [k for k in self.arrays if args and type(args[k]) is np.ndarray]
+        own = [k for k in self.packs + self.arrays if k not in self.hosts]
+        self.pick = operator.itemgetter(*own) if len(own) > 1 else lambda args: [args[k] for k in own]
+
+    def key(self, args: tuple) -> tuple | None:
+        """What tells this call apart from all that need another context; None if it has to be looked at closely."""
+        try:
+            found = list(map(_number_of, self.pick(args)))
+            for k in self.hosts:
+                arg = args[k]
+                if not arg.flags.c_contiguous or arg.size > LARGEST:
+                    return None
+                found += (arg.dtype, arg.shape)
+        except AttributeError:
+            self._tell_hosts_apart(args)
+            return None
+        for k in self.templates:
+            kind = type(args[k])
+            if kind not in TEMPLATES:
+                return None
+            found += (kind, args[k])
+        found += [type(args[k]) for k in self.numbers]
+        return tuple(found)
+
+    def keep(self, key: tuple, compiled: Any, args: tuple) -> None:
+        """Makes the context of later calls."""
+        prog, context, packed = impl.get_runtime().prog, compiled.make_launch_context(), []
+        for k in self.packs:
+            context.set_arg_argpack(self.slots[k].place, args[k]._ArgPack__argpack)
+            packed += _arrays_in(args[k])
+        places = [(self.slots[k].place, args[k]) for k in self.arrays if k not in self.hosts]
+        for place, array in places + [((k,), array) for k, array in enumerate(packed, self.places)]:
+            address = prog.get_ndarray_data_ptr_as_int(array.arr)
+            size = int(np.prod(array.arr.total_shape())) * REAL_BYTES
+            context.set_arg_external_array_with_shape(place, address, size, array.shape, 0)
+        if len(self.contexts) >= MOST_CONTEXTS:  # of arrays that are no more, or that change places all the time
+            self.contexts.clear()
+        setters = {REAL: context.set_arg_float, INT: context.set_arg_int, UNSIGNED: context.set_arg_uint}
+        numbers = [(k, setters[self.slots[k].kind], self.slots[k].place) for k in self.numbers]
+        code = prog.compile_kernel(prog.config(), prog.get_device_caps(), compiled)
+        self.contexts[key] = code, context, numbers
+
+    def launch(self, ready: tuple[Any, Any, list], args: tuple) -> None:
+        """Launches a call that has a context."""
+        code, context, numbers = ready
+        for k, setter, place in numbers:
+            setter(place, args[k])
+        for k in self.hosts:
+            _set_host_array(context, self.slots[k].place, self.slots[k].axes, args[k])
+        _run(code, context)
 
 
-def launch_quickly() -> None:
-    """Launches a kernel at once if it was called with arguments of the same types before."""
-    slow = kernel_impl.Kernel.__call__
+def launch_quickly(keep: bool) -> None:
+    """Launches a kernel at once if it was called with arguments of the same types before; with what is left of the last
+    launch (`Launches`) if arrays are to be found where they are, and so may be kept: in one thread, for two would write
+    their numbers into one context."""
+    slow, thread = kernel_impl.Kernel.__call__, threading.get_ident()
 
     def call(self: Any, *args: Any, **names: Any) -> Any:
+        one_thread.active = one_thread.elements <= self.__dict__.get("few", COMMON)
         if one_thread.active:
             self = one_thread.twin(self)
         launches, runtime = self.__dict__.get("launches"), self.runtime
         if launches is None or launches.compiled is not self.compiled_kernels:
             launches = self.launches = Launches(self)
-        slots = launches.slots
-        if slots is None or names or len(args) != len(slots) or runtime.target_tape or runtime.fwd_mode_manager:
+        slots, taped = launches.slots, runtime.target_tape or runtime.fwd_mode_manager
+        if not launches.ordinary or names or len(args) != len(slots) or taped:
             return slow(self, *args, **names)
+        key = launches.key(args) if keep and threading.get_ident() == thread else None
+        ready = launches.contexts.get(key)
+        if ready is not None:
+            return launches.launch(ready, args)
         signature = _signature(slots, args)
         if signature is None:
             return slow(self, *args)
         compiled = launches.ready.get(signature)
         if compiled is not None:
+            if key is not None:
+                launches.keep(key, compiled, args)
+                return launches.launch(launches.contexts[key], args)
             return _launch(compiled, slots, launches.places, args)
         result = slow(self, *args)
         if not self.has_print and WITH_GRADIENT not in signature:
             launches.ready[signature] = self.compiled_kernels[self.ensure_compiled(*args)]
         return result
 
-    set_member = ArgPack.__setitem__
-
-    def set_and_forget(self: ArgPack, key: str, value: Any) -> None:
-        self.__dict__.pop("_launched", None)
-        set_member(self, key, value)
-
-    ArgPack.__setitem__ = set_and_forget
-    kind = functools.cached_property(_kind)
-    kind.__set_name__(Ndarray, "_kind")
-    Ndarray._kind = kind
+    for owner, name, find in ((Ndarray, "_kind", _kind), (Ndarray, "_number", _number), (ArgPack, "_number", _number)):
+        kept = functools.cached_property(find)
+        kept.__set_name__(owner, name)
+        setattr(owner, name, kept)
+    ArgPack.__setitem__ = _set_member
     kernel_impl.Kernel.__call__ = call

@@ -8,6 +8,7 @@ The arrays of an `ArrayStore` are longer than they need be: `n` elements are in 
 doubling. Kernels take `n`, so that nothing is compiled anew. Each element has an `id` that is never used twice.
 """
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +20,7 @@ from pliant.core.data import Cloud, CloudStyle
 from pliant.core.fields import FUSED, KINDS, Field, copy, gather, read_first, read_rows, write_rows
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.registry import Registry
+from pliant.core.speedups import LIGHT
 from pliant.errors import PliantError
 
 if TYPE_CHECKING:
@@ -233,16 +235,19 @@ class ArrayStore(Store):
         self.order_version += 1
 
     def reorder(self, order: ti.Ndarray) -> None:
-        """Moves every carried field so that element i becomes the former element order[i]."""
+        """Moves every carried field so that element i becomes the former element order[i]. Fields of a few elements
+        stay in their arrays, by another copy, for kernels start sooner with arrays that they had before."""
+        few = self.n <= LIGHT
         for kind in KINDS:
             names = [field.name for field in self.schema.values() if field.carried and field.kind == kind]
             for k in range(0, len(names), FUSED):
                 part, spare = names[k : k + FUSED], self._spare[kind]
                 sources = [getattr(self, name) for name in part]
-                gather(kind, self.n, order, list(zip(sources, spare, strict=False)))
-                for name, target in zip(part, spare, strict=False):
-                    setattr(self, name, target)
-                spare[: len(part)] = sources
+                gather(kind, self.n, order, list(zip(sources, spare, strict=False)), back=few)
+                if not few:
+                    for name, target in zip(part, spare, strict=False):
+                        setattr(self, name, target)
+                    spare[: len(part)] = sources
         self._sorted_by = order
         self.order_version += 1
 
@@ -274,7 +279,7 @@ class ArrayStore(Store):
         self.population = np.bincount(self.numpy("body"), minlength=len(self.population))
         self._moved()
 
-    @property
+    @functools.cached_property
     def _guarded(self) -> list[Field]:
         """What a step may change: what is carried, but for the numbers that tell who is who."""
         return [field for field in self.schema.values() if field.carried and field.kind != "int"]

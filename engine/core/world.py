@@ -23,10 +23,11 @@ class Coupling:
     is, in the inner product weighted by mass.
 
     `after_warm_start` says that a stage of its own answers all that acts before the solve, the pressures of the last
-    step among it.
+    step among it. `idle` says that all particles are its own and that nothing presses on them in this step.
     """
 
     after_warm_start: bool = False
+    idle: bool = False
 
     def prepare(self) -> bool:
         """Hears that the system was made anew; returns whether it has a say in this step."""

@@ -18,7 +18,7 @@ from pliant.core.console import console, say
 from pliant.core.reduce import Extent
 from pliant.core.registry import load_plugins
 from pliant.core.smoothing import smoothing
-from pliant.core.store import ArrayStore, Store
+from pliant.core.store import Store
 from pliant.errors import PliantError, SimulationError, unknown_name
 from pliant.render.vulkan import describe_gpu
 from pliant.run.frames import Canvas, Frame
@@ -42,7 +42,6 @@ from pliant.solvers.step import Step
 LEAST_FRAME_SHARE = 1e-6  # a rest of a frame shorter than this share of it counts as round-off
 FASTEST = 1.8e19  # [m/s]: beyond, the square of a speed overflows single precision
 SHORTEST = 4e-3  # of a spacing: below the speed that moves a particle by this in the shortest step, nothing explodes
-SMALL = 4000  # particles, grains and the like up to which one thread is faster than two
 EXPLOSION = 100.0  # times the speed that gravity, walls and initial velocities can explain
 
 
@@ -312,25 +311,29 @@ class Simulation:
         self.dt = min(free, dt) if dt is not None else free
         if self.step_count == 0:
             _announce_compilation()
-        self._births()
-        limit = self.speed_limit()
         with self._threads():
-            try:
-                self._step(self.dt)
-            except Exception:  # a function of the user's, or memory: nothing of this step remains
-                self._rollback()
-                raise
-            self._accept(limit)
+            self._births()
+        with self._threads():
+            self._move_on()
         self.world.time += self.dt
         self.step_count += 1
         self._free_dt = free if self.step_count > 1 else self.dt
         callbacks = (*self.scene.callbacks, *self.watchers)
         self._stop = any([callback(self) is False for callback in callbacks])  # a list: all are called
 
+    def _move_on(self) -> None:
+        """One step of what is there, and a look at what has become of it."""
+        limit = self.speed_limit()
+        try:
+            self._step(self.dt)
+        except Exception:  # a function of the user's, or memory: nothing of this step remains
+            self._rollback()
+            raise
+        self._accept(limit)
+
     def _threads(self) -> AbstractContextManager[None]:
-        """One thread works where that is faster than to share out little."""
-        elements = sum(store.n for store in self.stores.values() if isinstance(store, ArrayStore))
-        return backend.on_one_thread(elements <= SMALL)
+        """One thread works where that is faster than to share out little: by what all stores have together."""
+        return backend.threads_for(sum(getattr(store, "n", 0) for store in self.stores.values()))
 
     def run(self, seconds: float) -> None:
         """Moves on by that much simulated time [s]."""

@@ -6,7 +6,8 @@ import taichi as ti
 from pliant.core.backend import Ints, Reals, RealTable, Spans, SymmetricMatrices, Vectors
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
-from pliant.core.reduce import BLOCKS, block
+from pliant.core.reduce import BLOCKS, add_up, block
+from pliant.core.speedups import light
 from pliant.core.world import World
 from pliant.solvers.elasticity.momentum import SPIN, Momenta
 from pliant.solvers.elasticity.rubbing import Rubbing, Scratch, of_others, received, turning
@@ -20,11 +21,12 @@ FIELDS = (
 LENGTH, CURVATURE, ERROR, MEMBERS, SPEED, SUMS = range(6)  # what is summed up over all contacts, and their number
 
 
+@light
 @ti.kernel
 def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
            factor: Reals, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, effective: Reals,
            step: ti.f32, spacing: ti.f32, least: ti.f32, v: Vectors, solid_density: Reals, motion: RealTable,
-           c: Scratch, bodies: ti.i32, rate: ti.f32, spin: RealTable, partial: RealTable):  # fmt: skip
+           c: Scratch, bodies: ti.i32, rate: ti.f32, spin: RealTable, partial: RealTable, sums: Reals):  # fmt: skip
     """Sums over contacts: w dr dr, dr K dr, the error that is left of each, how many there are, and their speeds. What
     the sweep has made of the motion of bodies goes into their spins."""
     ti.loop_config(block_dim=1)
@@ -50,11 +52,15 @@ def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: S
                     speed += v[i].norm()
         partial[s, LENGTH], partial[s, CURVATURE], partial[s, ERROR] = length, curvature, error
         partial[s, MEMBERS], partial[s, SPEED] = members, speed
+    ti.loop_config(serialize=True)
+    for k in range(SUMS):
+        add_up(k, partial, sums)
     for b in range(bodies):
         for a in ti.static(range(3)):
             spin[b, SPIN + a] += rate * motion[b, SPIN + a]
 
 
+@light
 @ti.kernel
 def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
             factor: Reals, material: Ints, slot: Ints, V: Reals, rubbed: ti.template(), p: Reals,
@@ -85,8 +91,8 @@ class Balance:
 
     def __init__(self, world: World, rubbing: Rubbing):
         self.world, self.rubbing = world, rubbing
-        self.partial = np.zeros((BLOCKS, SUMS), np.float32)
-        self.sums = np.zeros(SUMS)
+        self.partial = ti.ndarray(ti.f32, (BLOCKS, SUMS))
+        self.sums = np.zeros(SUMS, np.float32)  # of NumPy, so that the host reads them at no cost
 
     def prepare(self, pushed: bool) -> None:
         """No sums yet; and where nothing pushes on elastic bodies, no forces."""
@@ -100,8 +106,7 @@ class Balance:
         p, rubbing = self.world.particles, self.rubbing
         _tally(p.n, *rubbing.pairs, p.effective_inverse_density, step, self.world.spacing, least, p.v,
                p.solid_density, momenta.motion, rubbing.scratch(momenta), momenta.bodies, 1.0 / dt, momenta.spin,
-               self.partial)  # fmt: skip
-        self.sums = self.partial.sum(axis=0, dtype=float)
+               self.partial, self.sums)  # fmt: skip
 
     def mean(self, k: int) -> float:
         """One of the sums over contacts, by their number."""

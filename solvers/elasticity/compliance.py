@@ -19,8 +19,9 @@ import numpy as np
 import taichi as ti
 from scipy.spatial import KDTree
 
-from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, reupload, upload, vec3
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, reupload, threads_for, upload, vec3
 from pliant.core.particles import Particles
+from pliant.core.speedups import light
 from pliant.solvers.elasticity.body import ElasticBodies
 from pliant.solvers.elasticity.momentum import CENTRE, MASS, PUSH, SPIN, Momenta, answer_turn, triple
 
@@ -29,6 +30,7 @@ AROUND = 3.0  # in spacings: how far around a contact particles of the surface a
 SHELL = 1.5  # in spacings from the surface: what can touch something
 STALE = 3  # times as many as are wanted now: then those of the past are forgotten
 MOST_ENTRIES = 1 << 26  # numbers that all blocks may take together
+ENTRIES = 64  # of the blocks that take as long as an element of other kernels
 FEW_ENTRIES = 1 << 20  # a product with a block of so many costs less than the launches of a solve
 
 # Columns of the tables of contacts, and of bodies
@@ -40,18 +42,28 @@ FROM_IMPULSES, FROM_MATRIX, TABLE = 0, 3, 6  # w and z
 def _gather_blocks(count: ti.i32, contact: IntTable, offset: Ints, store: Reals, matrix: Reals):
     for c in range(count):
         for k in range(contact[c, SIZE]):
-            matrix[offset[c] + k] = store[contact[contact[c, START] + k, BASE] + contact[c, LOCAL]]
+            matrix[offset[c] + k] = store[contact[c, BASE] + contact[contact[c, START] + k, LOCAL]]
 
 
+@light
 @ti.kernel
-def _levers(n: ti.i32, row: Ints, place: Ints, m: Reals, x: Vectors, body: RealTable, force: Vectors):
-    """M r."""
+def _add_levers(n: ti.i32, row: Ints, place: Ints, m: Reals, x: Vectors, body: RealTable, force: Vectors,
+                both: Vectors):  # fmt: skip
+    """Forces, and after them M r."""
     for e in range(n):
-        force[e] = vec3(0.0)
+        both[e], both[n + e] = force[e], vec3(0.0)
         if row[e] >= 0:
-            force[e] = m[e] * (x[place[e]] - triple(body, row[e], CENTRE))
+            both[n + e] = m[e] * (x[place[e]] - triple(body, row[e], CENTRE))
 
 
+@light
+@ti.kernel
+def _part_answers(n: ti.i32, both: Vectors, correction: Vectors, Q: Vectors):
+    for e in range(n):
+        correction[e], Q[e] = both[e], both[n + e]
+
+
+@light
 @ti.kernel
 def _second_moments(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, Q: Vectors,
                     T: RealTable):  # fmt: skip
@@ -104,7 +116,7 @@ def _answer(bodies: ti.i32, count: ti.i32, contact: IntTable, extent: IntTable, 
         e = contact[c, SLOT]
         i = place[e]
         push = ti.select(inverse_density[i] > 0.0, m[e] * a[i], vec3(0.0))
-        total[e] += push
+        total[e] = total[e] + push
         for k in ti.static(range(3)):
             J[k * count + c] = push[k]
     for b in range(bodies):
@@ -126,6 +138,7 @@ def _answer(bodies: ti.i32, count: ti.i32, contact: IntTable, extent: IntTable, 
         a[i] = ti.select(inverse_density[i] > 0.0, u, vec3(0.0))
 
 
+@light
 @ti.kernel
 def _add_spins(bodies: ti.i32, extra: RealTable, motion: RealTable):
     for b in range(bodies):
@@ -133,6 +146,7 @@ def _add_spins(bodies: ti.i32, extra: RealTable, motion: RealTable):
             motion[b, SPIN + a] += extra[b, a]
 
 
+@light
 @ti.kernel
 def _set_velocities(n: ti.i32, rate: ti.f32, place: Ints, inverse_density: Reals, correction: Vectors,
                     v_elastic: Vectors, v: Vectors):  # fmt: skip
@@ -196,6 +210,9 @@ class Compliance:
         rows = max(momenta.bodies, 1)
         self.T, self.spins, self.extra = (ti.ndarray(ti.f32, (rows, k)) for k in (9, TABLE, 3))
         self.slots, self.fits = np.zeros(0, int), False
+        self._places = [np.array([start + share.free for start in share.starts]) for _, share in shares]
+        self._doubles: list[Any] = []  # solvers for two right-hand sides at once
+        self._found = False  # whether Q is that of this step
         self._row, self._spans = momenta.row.to_numpy(), momenta.extent.to_numpy()
         self._body = np.searchsorted(bodies.starts, np.arange(n), side="right")
         self._stored = False
@@ -218,6 +235,7 @@ class Compliance:
 
     def find_contacts(self) -> bool:
         """Takes over who touches. False if they are too many: then the whole body has to answer."""
+        self._found = False
         slots = np.flatnonzero(self.bodies.pushed.to_numpy())
         if not np.array_equal(slots, self.slots):
             self.slots, self.fits = slots, self._condense(slots[self.local[slots] >= 0])
@@ -235,7 +253,7 @@ class Compliance:
             if sum(one.inverse.size for one in self.shares) > MOST_ENTRIES:
                 return False
             self._store()
-        self.count = len(free)
+        self.count, self.entries = len(free), int(size.sum())
         table = np.zeros((self.count, KINDS), np.int64)
         table[:, SLOT], table[:, START], table[:, SIZE], table[:, ROW] = free, first, size, self._row[free]
         for k in {*share}:
@@ -245,11 +263,12 @@ class Compliance:
         self.contact = reupload(self.contact, table, ti.i32)
         self.offset = reupload(self.offset, np.cumsum(size) - size, ti.i32)
         self.extent.from_numpy(np.searchsorted(free, self._spans).astype(np.int32))
-        if int(size.sum()) > self.matrix.shape[0]:
-            self.matrix = ti.ndarray(ti.f32, 2 * int(size.sum()))
+        if self.entries > self.matrix.shape[0]:
+            self.matrix = ti.ndarray(ti.f32, 2 * self.entries)
         if 3 * self.count > self.J.shape[0]:
             self.J = ti.ndarray(ti.f32, 6 * self.count)
-        _gather_blocks(self.count, self.contact, self.offset, self.store, self.matrix)
+        with threads_for(self.entries // ENTRIES):
+            _gather_blocks(self.count, self.contact, self.offset, self.store, self.matrix)
         return True
 
     def _store(self) -> None:
@@ -258,25 +277,39 @@ class Compliance:
         self.store = upload(np.concatenate([one.inverse.ravel() for one in self.shares]), ti.f32)
         self._stored = True
 
-    def begin(self, particles: Particles, find_response: Callable[[], int]) -> None:
-        """No impulses yet; and Q, for bodies where they are now."""
+    def find_response(self, particles: Particles) -> None:
+        """As `Elasticity.find_response`, and Q for bodies where they are now: a solve for both at once takes little
+        longer than one, for it reads the factor once."""
+        b, n, momenta = self.bodies, self.n, self.momenta
+        if not self._doubles:
+            self._doubles = [one.factor.bind(np.concatenate([places, places + n]))
+                             for one, places in zip(self.shares, self._places, strict=True)]  # fmt: skip
+            self._both, self._answers = ti.ndarray(vec3, 2 * n), ti.ndarray(vec3, 2 * n)
+            self._answers.fill(0.0)  # held particles have none
+        _add_levers(n, momenta.row, b.place, b.mass, particles.x, momenta.body, b.force, self._both)
+        for solver in self._doubles:
+            solver.solve(self._both, self._answers)
+        _part_answers(n, self._answers, b.correction, self.Q)
+        self._found = True
+
+    def begin(self, particles: Particles) -> None:
+        """No impulses yet; and what follows from Q."""
         b, momenta = self.bodies, self.momenta
         self.total.fill(0.0)
         self.extra.fill(0.0)
         if momenta.bodies:
+            if not self._found:
+                self.find_response(particles)
             where = (b.place, b.mass, particles.x, momenta.body)
-            _levers(self.n, momenta.row, *where, b.force)
-            b.correction.fill(0.0)
-            find_response()
-            self.Q.copy_from(b.correction)
             _second_moments(momenta.bodies, momenta.extent, *where, self.Q, self.T)
 
     def answer(self, particles: Particles, a: ti.Ndarray, turned: bool) -> None:
         """Replaces accelerations of those who touch by what they do in their bodies."""
         p, b, momenta = particles, self.bodies, self.momenta
-        _answer(momenta.bodies, self.count, self.contact, self.extent, self.offset, self.matrix, b.place, b.mass,
-                p.inverse_density, p.x, p.V, int(turned), p.couple, momenta.body, self.Q, self.T, self.total, self.J,
-                self.spins, self.extra, momenta.motion, a)  # fmt: skip
+        with threads_for(self.entries // ENTRIES):
+            _answer(momenta.bodies, self.count, self.contact, self.extent, self.offset, self.matrix, b.place, b.mass,
+                    p.inverse_density, p.x, p.V, int(turned), p.couple, momenta.body, self.Q, self.T, self.total,
+                    self.J, self.spins, self.extra, momenta.motion, a)  # fmt: skip
 
     def spread(self, particles: Particles, dt: float, find_response: Callable[[], int]) -> None:
         """Lets the impulses of all sweeps go through the whole bodies: their velocities."""

@@ -5,10 +5,11 @@ from typing import Any, Protocol
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, Reals, RealTable, Spans, Vectors, vec3
+from pliant.core.backend import Ints, Points, Reals, RealTable, Spans, Vectors, vec3, vec4
 from pliant.core.fields import gather
 from pliant.core.neighbors import difference
-from pliant.core.reduce import BLOCKS, block
+from pliant.core.reduce import BLOCKS, add_up, block
+from pliant.core.speedups import light
 from pliant.core.world import Coupling, World
 from pliant.solvers.elasticity import balance
 from pliant.solvers.elasticity.balance import Balance
@@ -16,6 +17,7 @@ from pliant.solvers.elasticity.compliance import Compliance
 from pliant.solvers.elasticity.momentum import Momenta
 from pliant.solvers.elasticity.rubbing import Rubbing
 from pliant.solvers.elasticity.settling import CALM, SETTLING
+from pliant.solvers.elasticity.strain import apart
 from pliant.solvers.pressure import system
 from pliant.solvers.stage import Stage, material_table
 
@@ -25,35 +27,44 @@ SHARE = 0.05  # of the motion in a step that contacts may be left wrong by
 REST = 3e-4  # in sqrt(g d): a motion this slow is rest, and is left no more wrong than a faster one
 NOISE = 1e-7  # what single precision leaves
 OWN = 2.0  # in supports: particles of one body nearer than this at rest never press on each other
+FLUID = -1.0  # in place of the number of a body
 PUSHED, SOLID = range(2)  # what is counted of elastic particles: pushed by anything, and by solids
+
+
+@light
+@ti.kernel
+def _pack_rest(n: ti.i32, elastic: Reals, material: Ints, body: Ints, rest: Vectors, packed: Points):
+    """Rest positions, and beside them the body, or FLUID for what is not elastic: one load brings in both."""
+    for i in range(n):
+        packed[i] = vec4(rest[i], ti.select(elastic[material[i]] != 0.0, ti.cast(body[i], ti.f32), FLUID))
 
 
 @ti.kernel
 def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
-              factor: Reals, w: ti.template(), h: ti.f32, sigma: ti.f32, reach: ti.f32, elastic: Reals,
-              material: Ints, body: Ints, V: Reals, rest: Vectors, rest_density: Reals, edge: Reals, wall: Reals,
-              solid_density: Reals, density: Reals):  # fmt: skip
+              factor: Reals, w: ti.template(), h: ti.f32, sigma: ti.f32, reach: ti.f32, rest: Points, V: Reals,
+              rest_density: Reals, edge: Reals, wall: Reals, solid_density: Reals, density: Reals):  # fmt: skip
     """Edges and corners have fewer neighbors than a plane surface, which leaves room for the fluid that surrounds them.
     On a wall or a solid they would sink in by as much, so there they count as a plane surface."""
     for i in range(n):
-        if elastic[material[i]] != 0.0:
+        if rest[i][3] != FLUID:
             rho, touching = rest_density[i], wall[i]
             for k in range(span[i][0], span[i][1]):
                 j = neighbor[k]
                 if j != i:
-                    apart = difference(rest[i], rest[j], wraps, period)
-                    if body[j] == body[i] and elastic[material[j]] != 0.0 and apart.dot(apart) < reach * reach:
+                    d = apart(rest[i], rest[j], wraps, period)
+                    if d[3] == 0.0 and d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < reach * reach:
                         factor[k] = 0.0
                     else:
                         more = V[j] * sigma * w(difference(x[i], x[j], wraps, period).norm() / h)
                         rho += more
-                        touching += ti.select(elastic[material[j]] != 0.0, more, 0.0)
+                        touching += ti.select(rest[j][3] != FLUID, more, 0.0)
             solid_density[i] = touching
             density[i] = ti.min(rho + edge[i] * ti.min(touching / TOUCH, 1.0), CROWDED)
 
 
+@light
 @ti.kernel
-def _survey(n: ti.i32, slot: Ints, D: Reals, solid_density: Reals, pushed: Ints, partial: RealTable):
+def _survey(n: ti.i32, slot: Ints, D: Reals, solid_density: Reals, pushed: Ints, partial: RealTable, sums: Reals):
     """Which elastic particles have something to push against, and how many of each block: anything, and solids."""
     ti.loop_config(block_dim=1)
     for s in range(BLOCKS):
@@ -65,14 +76,19 @@ def _survey(n: ti.i32, slot: Ints, D: Reals, solid_density: Reals, pushed: Ints,
                 total += ti.select(D[i] > 0.0, 1.0, 0.0)
                 solid += ti.select(D[i] > 0.0 and solid_density[i] > 0.0, 1.0, 0.0)
         partial[s, PUSHED], partial[s, SOLID] = total, solid
+    ti.loop_config(serialize=True)
+    for k in range(2):
+        add_up(k, partial, sums)
 
 
+@light
 @ti.kernel
 def _take(n: ti.i32, place: Ints, m: Reals, inverse_density: Reals, a: Vectors, force: Vectors):
     for e in range(n):
         force[e] = ti.select(inverse_density[place[e]] > 0.0, m[e] * a[place[e]], vec3(0.0))
 
 
+@light
 @ti.kernel
 def _give(n: ti.i32, place: Ints, inverse_density: Reals, moved: Vectors, a: Vectors):
     for e in range(n):
@@ -80,6 +96,7 @@ def _give(n: ti.i32, place: Ints, inverse_density: Reals, moved: Vectors, a: Vec
         a[i] = ti.select(inverse_density[i] > 0.0, moved[e], vec3(0.0))
 
 
+@light
 @ti.kernel
 def _accept(n: ti.i32, place: Ints, v: Vectors, v_elastic: Vectors, D: Reals):
     for e in range(n):
@@ -87,6 +104,7 @@ def _accept(n: ti.i32, place: Ints, v: Vectors, v_elastic: Vectors, D: Reals):
         D[place[e]] = 0.0
 
 
+@light
 @ti.kernel
 def _stay(n: ti.i32, place: Ints, a: Vectors):
     for e in range(n):
@@ -117,19 +135,20 @@ class ElasticContact(Coupling):
 
     def __init__(self, world: World, elasticity: Answering):
         self.world, self.elasticity = world, elasticity
-        self._partial = np.zeros((BLOCKS, 2), np.float32)
+        self._partial, self._sums = ti.ndarray(ti.f32, (BLOCKS, 2)), np.zeros(2, np.float32)
         self.rubbing = Rubbing(world)
         self.balance = Balance(world, self.rubbing)
         self.touches_solids = False  # walls, or other elastic bodies
         self.condensed: Compliance | None = None
 
     def prepare(self) -> bool:
+        self.idle = False
         if not self.elasticity.solids:
             return False
         p, bodies = self.world.particles, self.elasticity.bodies
-        _survey(p.n, p.slot, p.D, p.solid_density, bodies.pushed, self._partial)
-        pushed, solid = bool(self._partial[:, PUSHED].any()), bool(self._partial[:, SOLID].any())
-        self.touches_solids = solid
+        _survey(p.n, p.slot, p.D, p.solid_density, bodies.pushed, self._partial, self._sums)
+        pushed, solid = bool(self._sums[PUSHED] > 0), bool(self._sums[SOLID] > 0)
+        self.idle, self.touches_solids = bodies.n == p.n and not pushed, solid
         compliance = self.elasticity.compliance if pushed else None
         self.condensed = compliance if compliance is not None and compliance.find_contacts() else None
         self._begun = False
@@ -187,7 +206,7 @@ class ElasticContact(Coupling):
             return
         if self.condensed is not None:
             if not self._begun:
-                self.condensed.begin(p, self.elasticity.find_response)
+                self.condensed.begin(p)
                 self._begun = True
             self.condensed.answer(p, a, self.turns)
             return
@@ -218,9 +237,12 @@ class RestPairs(Stage):
     def __init__(self, world: World):
         super().__init__(world, None)
         self._elastic = material_table(world, "elastic")
+        self._packed = ti.ndarray(vec4, world.particles.capacity)
 
     def run(self, dt: float) -> None:
         w, p = self.world, self.world.particles
-        _part_own(p.n, *w.neighbors.pairs, w.neighbors.smoothing.w, w.h, w.neighbors.sigma, OWN * w.h, self._elastic,
-                  p.material, p.body, p.V, p.rest, p.rest_density, p.edge, p.wall_density, p.solid_density,
-                  p.density)  # fmt: skip
+        if self._packed.shape[0] < p.capacity:
+            self._packed = ti.ndarray(vec4, p.capacity)
+        _pack_rest(p.n, self._elastic, p.material, p.body, p.rest, self._packed)
+        _part_own(p.n, *w.neighbors.pairs, w.neighbors.smoothing.w, w.h, w.neighbors.sigma, OWN * w.h, self._packed,
+                  p.V, p.rest_density, p.edge, p.wall_density, p.solid_density, p.density)  # fmt: skip

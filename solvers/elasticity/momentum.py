@@ -7,13 +7,16 @@ is taken out of impulses before they are solved for, and answered as a rigid bod
 
 H being the answer of the matrix, and N the six rigid motions of the body, N^T M N = 1. H' is symmetric where H is,
 exact for rigid motions, and changes momenta by what the impulses have of them, whatever the precision of a solve.
+
+Kernels write `u[e] = u[e] - ...` where the index is not that of their loop: `-=` would be atomic, and ten times slower.
 """
 
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import ROUNDS, Ints, IntTable, Reals, RealTable, Vectors, mat3, upload, vec3
+from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, task, turns, upload, vec3
 from pliant.core.particles import Particles
+from pliant.core.speedups import light
 
 PIECES = 32  # a body's sums are added up in so many pieces, whatever the number of threads
 SUMS = 10  # of a piece: m and m x (3), minus m x x^T (6), or momentum and angular momentum (6)
@@ -44,14 +47,14 @@ def added_up(b: ti.i32, k: ti.i32, piece: ti.template()):
     return total
 
 
+@light
 @ti.kernel
 def _look(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, piece: RealTable,
           body: RealTable):  # fmt: skip
     """Masses, centres and inverse inertias."""
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            s = round // ROUNDS
+    for turn in range(turns(bodies * PIECES)):
+        s = task(turn)
+        if s < bodies * PIECES:
             lo, hi = piece_of(s, extent)
             mass, first = 0.0, vec3(0.0)
             origin = x[place[extent[s // PIECES, 0]]]
@@ -66,10 +69,9 @@ def _look(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, p
         body[b, MASS] = mass
         for a in ti.static(range(3)):
             body[b, CENTRE + a] = origin[a] + added_up(b, 1 + a, piece) / ti.max(mass, 1e-30)
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            s = round // ROUNDS
+    for turn in range(turns(bodies * PIECES)):
+        s = task(turn)
+        if s < bodies * PIECES:
             lo, hi = piece_of(s, extent)
             centre, second = triple(body, s // PIECES, CENTRE), mat3(0.0)
             for e in range(lo, hi):
@@ -140,66 +142,64 @@ def _keep_motion(b: ti.i32, piece: ti.template(), body: ti.template(), motion: t
         motion[b, PUSH + a], motion[b, SPIN + a] = push[a], spin[a]
 
 
+@light
 @ti.kernel
 def _part(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, impulse: Vectors,
           piece: RealTable, motion: RealTable):  # fmt: skip
     """Takes out of impulses what moves bodies as a whole, which becomes their motion."""
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            _sum(round // ROUNDS, False, extent, place, m, x, body, impulse, piece)
+    for turn in range(turns(bodies * PIECES)):
+        if task(turn) < bodies * PIECES:
+            _sum(task(turn), False, extent, place, m, x, body, impulse, piece)
     for b in range(bodies):
         _keep_motion(b, piece, body, motion)
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            s = round // ROUNDS
+    for turn in range(turns(bodies * PIECES)):
+        s = task(turn)
+        if s < bodies * PIECES:
             lo, hi = piece_of(s, extent)
             for e in range(lo, hi):
-                impulse[e] -= m[e] * rigid_velocity(s // PIECES, x[place[e]], motion, body)
+                impulse[e] = impulse[e] - m[e] * rigid_velocity(s // PIECES, x[place[e]], motion, body)
 
 
+@light
 @ti.kernel
 def _keep(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, dv: Vectors,
           piece: RealTable, motion: RealTable, lack: RealTable):  # fmt: skip
     """Puts the motion of bodies as a whole in place of what velocity changes have of it."""
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            _sum(round // ROUNDS, True, extent, place, m, x, body, dv, piece)
+    for turn in range(turns(bodies * PIECES)):
+        if task(turn) < bodies * PIECES:
+            _sum(task(turn), True, extent, place, m, x, body, dv, piece)
     for b in range(bodies):
         push, spin = _motion_of(b, piece, body)
         for a in ti.static(range(3)):
             lack[b, PUSH + a], lack[b, SPIN + a] = motion[b, PUSH + a] - push[a], motion[b, SPIN + a] - spin[a]
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            s = round // ROUNDS
+    for turn in range(turns(bodies * PIECES)):
+        s = task(turn)
+        if s < bodies * PIECES:
             lo, hi = piece_of(s, extent)
             for e in range(lo, hi):
-                dv[e] += rigid_velocity(s // PIECES, x[place[e]], lack, body)
+                dv[e] = dv[e] + rigid_velocity(s // PIECES, x[place[e]], lack, body)
 
 
+@light
 @ti.kernel
 def _measure(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, u: Vectors,
              piece: RealTable, motion: RealTable):  # fmt: skip
     """The motion of bodies as a whole that velocities u have."""
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            _sum(round // ROUNDS, True, extent, place, m, x, body, u, piece)
+    for turn in range(turns(bodies * PIECES)):
+        if task(turn) < bodies * PIECES:
+            _sum(task(turn), True, extent, place, m, x, body, u, piece)
     for b in range(bodies):
         _keep_motion(b, piece, body, motion)
 
 
+@light
 @ti.kernel
 def _turn(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, scale: ti.f32, V: Reals,
           couple: Vectors, piece: RealTable, motion: RealTable):  # fmt: skip
     """Adds to the motion of bodies what couples on their particles, per volume, make of it."""
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            s = round // ROUNDS
+    for turn in range(turns(bodies * PIECES)):
+        s = task(turn)
+        if s < bodies * PIECES:
             lo, hi = piece_of(s, extent)
             total = vec3(0.0)
             for e in range(lo, hi):
@@ -215,6 +215,7 @@ def _turn(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
             motion[b, SPIN + a] += spin[a]
 
 
+@light
 @ti.kernel
 def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, dt: ti.f32, rate: Reals,
           calm: ti.f32, settling: ti.f32, load: Reals, own_mass: Reals, inverse_density: Reals, solid_density: Reals,
@@ -225,20 +226,18 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
     creep. What grows in a body that slides is chatter, which friction feeds."""
     for e in range(u.shape[0]):
         u[e] = v_elastic[place[e]]
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            _sum(round // ROUNDS, True, extent, place, m, x, body, u, piece)
+    for turn in range(turns(bodies * PIECES)):
+        if task(turn) < bodies * PIECES:
+            _sum(task(turn), True, extent, place, m, x, body, u, piece)
     for b in range(bodies):
         _keep_motion(b, piece, body, motion)
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            s = round // ROUNDS
+    for turn in range(turns(bodies * PIECES)):
+        s = task(turn)
+        if s < bodies * PIECES:
             lo, hi = piece_of(s, extent)
             mass, square, touching = 0.0, 0.0, 0.0
             for e in range(lo, hi):
-                u[e] -= rigid_velocity(s // PIECES, x[place[e]], motion, body)
+                u[e] = u[e] - rigid_velocity(s // PIECES, x[place[e]], motion, body)
                 mass += own_mass[e]
                 square += own_mass[e] * u[e].norm_sqr()
                 touching += ti.select(solid_density[place[e]] > 0.0, 1.0, 0.0)
@@ -251,10 +250,9 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
         lies = triple(motion, b, PUSH).norm() < calm
         more *= ti.select(lies and speed > vibration[place[first]], ON_THE_WAY, 1.0)
         decay[b, 0], decay[b, 1] = more, speed * ti.exp(-2.0 * (rate[first] + more) * dt)
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(bodies * PIECES * ROUNDS):
-        if round % ROUNDS == 0:
-            s = round // ROUNDS
+    for turn in range(turns(bodies * PIECES)):
+        s = task(turn)
+        if s < bodies * PIECES:
             lo, hi = piece_of(s, extent)
             for e in range(lo, hi):
                 i = place[e]
@@ -262,8 +260,8 @@ def _slow(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, b
                 if inverse_density[i] > 0.0:
                     more = ti.select(rate[e] > 0.0, decay[s // PIECES, 0], 0.0)
                     less = (1.0 - ti.exp(-2.0 * (rate[e] + more) * dt)) * u[e]
-                    v[i] -= less
-                    v_elastic[i] -= less
+                    v[i] = v[i] - less
+                    v_elastic[i] = v_elastic[i] - less
 
 
 class Momenta:

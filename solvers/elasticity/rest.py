@@ -200,16 +200,3 @@ def stiffness(rest: Rest, shear: float, zero_energy: float, weight: Array) -> sp
     product = (sp.vstack(G).T.tocsr() @ sp.vstack(half).tocsr()).tocsr()
     pairs = rest.zero_energy_weight * (weight[rest.i] + weight[rest.j])
     return (product + product.T + zero_energy * rest.differences(pairs)).tocsc()
-
-
-def fold(rest: Rest, lanes: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Pairs as rows of a table, filled up to a multiple of `lanes` with the particle itself: counts (n,), neighbors
-    (n, width) and, for weights, which pair stands where (n, width), -1 where none does."""
-    counts = np.bincount(rest.i, minlength=rest.n)
-    width = max(-(-int(counts.max(initial=0)) // lanes), 1) * lanes
-    place = np.arange(len(rest.i)) - np.repeat(np.cumsum(counts) - counts, counts)
-    neighbor = np.repeat(np.arange(rest.n, dtype=np.int32)[:, None], width, axis=1)
-    pair = np.full((rest.n, width), -1, np.int32)
-    neighbor[rest.i, place] = rest.j
-    pair[rest.i, place] = np.arange(len(rest.i))
-    return (-(-counts // lanes) * lanes).astype(np.int32), neighbor, pair

@@ -23,6 +23,7 @@ import taichi as ti
 from pliant.core.backend import Ints, Reals, RealTable, Spans, Vectors, upload, vec3
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
+from pliant.core.speedups import light
 from pliant.core.world import BodyGroup, World
 from pliant.solvers.elasticity.momentum import SPIN, Momenta, triple
 
@@ -56,11 +57,14 @@ def held(r: vec3, bound: ti.f32):
     return r * ti.min(bound / ti.max(r.norm(), TINY), 1.0)
 
 
+@light
 @ti.kernel
 def _prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
              factor: Reals, material: Ints, mu: RealTable, slot: Ints, V: Reals, b: Vectors, wall_friction: Reals,
-             D: Reals, grip: Reals, arm: Vectors, wall_rub: Vectors, body_rub: Vectors):  # fmt: skip
-    """Who rubs on others, and where; whoever no longer does has no traction. Where D is zero nothing touches."""
+             D: Reals, grip: Reals, arm: Vectors, wall_rub: Vectors, body_rub: Vectors, wall_change: Vectors,
+             body_change: Vectors):  # fmt: skip
+    """Who rubs on others, and where; whoever no longer does has no traction. Where D is zero nothing touches, and no
+    sweep has to look."""
     for i in range(n):
         total, middle = 0.0, vec3(0.0)
         if slot[i] >= 0:
@@ -71,8 +75,10 @@ def _prepare(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span:
                     middle += factor[k] / V[j] * difference(x[i], x[j], wraps, period)
             if total == 0.0:
                 body_rub[i] = vec3(0.0)
-            if wall_friction[i] * b[i].norm() == 0.0:
+            if D[i] == 0.0 or wall_friction[i] * b[i].norm() == 0.0:
                 wall_rub[i] = vec3(0.0)
+            if D[i] == 0.0:
+                wall_change[i], body_change[i] = vec3(0.0), vec3(0.0)
         grip[i], arm[i] = total, 0.5 * middle / ti.max(total, TINY)
 
 
@@ -120,6 +126,7 @@ def received(i: ti.i32, wall_rub: ti.template(), body_rub: ti.template(), c: ti.
     return force, couple
 
 
+@light
 @ti.kernel
 def _begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
            factor: Reals, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, dt: ti.f32,
@@ -135,6 +142,7 @@ def _begin(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: S
             wall_rub[i], body_rub[i] = dt * dt * wall_rub[i], dt * dt * body_rub[i]
 
 
+@light
 @ti.kernel
 def _rub(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
          factor: Reals, material: Ints, slot: Ints, V: Reals, inverse_density: Reals, effective: Reals, dt: ti.f32,
@@ -142,7 +150,7 @@ def _rub(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spa
          c: Scratch):  # fmt: skip
     """One step of tractions along the sliding, back into the bounds, and what they do to the particles."""
     for i in range(n):
-        if slot[i] >= 0:
+        if slot[i] >= 0 and c.D[i] > 0.0:
             on_wall, on_body = vec3(0.0), vec3(0.0)
             if inverse_density[i] > 0.0:
                 turn, slope = turning(i, slot, c.row, spin), c.b[i]
@@ -163,12 +171,13 @@ def _rub(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spa
             c.wall_change[i], wall_rub[i] = on_wall - wall_rub[i], on_wall
             c.body_change[i], body_rub[i] = on_body - body_rub[i], on_body
     for i in range(n):
-        if c.rubs[material[i]] != 0:
+        if c.rubs[material[i]] != 0 and c.D[i] > 0.0:
             force, couple[i] = received(i, c.wall_change, c.body_change, c, x, slot, material, V, wraps, period, span,
                                         neighbor, factor)  # fmt: skip
             c.a[i] += inverse_density[i] * force
 
 
+@light
 @ti.kernel
 def _finish(n: ti.i32, slot: Ints, dt: ti.f32, inverse_density: Reals, wall_rub: Vectors, body_rub: Vectors,
             wall_slide: Vectors):  # fmt: skip
@@ -217,7 +226,7 @@ class Rubbing:
         p, w = self.world.particles, self.world
         if solid and self.acts:
             _prepare(p.n, *w.neighbors.pairs, p.material, self.mu, p.slot, p.V, p.wall_gradient, p.wall_friction,
-                     p.D, p.grip, p.arm, p.wall_rub, p.body_rub)  # fmt: skip
+                     p.D, p.grip, p.arm, p.wall_rub, p.body_rub, p.wall_rub_change, p.body_rub_change)  # fmt: skip
         if not solid:
             p.wall_rub.fill(0.0)
             p.body_rub.fill(0.0)

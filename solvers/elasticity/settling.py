@@ -29,6 +29,7 @@ import taichi as ti
 
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, Vectors, mat3, vec3
 from pliant.core.particles import Particles
+from pliant.core.speedups import light
 from pliant.solvers.elasticity.momentum import (
     CENTRE,
     MASS,
@@ -49,6 +50,7 @@ NOBODY = -1  # pushes: below are the numbers of walls (`balance.FIELDS`)
 TINY = 1e-30
 
 
+@light
 @ti.kernel
 def _weigh(bodies: ti.i32, extent: IntTable, down_x: ti.f32, down_y: ti.f32, down_z: ti.f32, place: Ints, row: Ints,
            solid_density: Reals, wall_density: Reals, pusher: Ints, contact_force: Vectors, v_elastic: Vectors,
@@ -82,6 +84,7 @@ def _width(b: ti.i32, body: ti.template(), support: ti.template()):
     return body[b, MASS] * mine / ti.max(support[b, MASS] * carrying, TINY)
 
 
+@light
 @ti.kernel
 def _settle(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors, body: RealTable, motion: RealTable,
             support: RealTable, carrying: RealTable, dt: ti.f32, gravity: ti.f32, calm: ti.f32, rate: Reals,
@@ -106,6 +109,7 @@ def _settle(bodies: ti.i32, extent: IntTable, place: Ints, m: Reals, x: Vectors,
             reaction[b, PUSH + a], reaction[b, SPIN + a] = -lost[a] / ti.max(borne, TINY), -turned[a]
 
 
+@light
 @ti.kernel
 def _add(n: ti.i32, dt: ti.f32, place: Ints, row: Ints, x: Vectors, m: Reals, body: RealTable, change: RealTable,
          support: RealTable, reaction: RealTable, weight: Reals, v: Vectors, v_elastic: Vectors,
@@ -113,9 +117,9 @@ def _add(n: ti.i32, dt: ti.f32, place: Ints, row: Ints, x: Vectors, m: Reals, bo
     for e in range(n):
         i, b = place[e], row[e]
         more = rigid_velocity(b, x[i], change, body)
-        v[i] += more
-        v_elastic[i] += more
-        wall_slide[i] += weight[e] / (m[e] * dt) * rigid_velocity(b, x[i], reaction, support)
+        v[i] = v[i] + more
+        v_elastic[i] = v_elastic[i] + more
+        wall_slide[i] = wall_slide[i] + weight[e] / (m[e] * dt) * rigid_velocity(b, x[i], reaction, support)
 
 
 class Settling:

@@ -42,7 +42,7 @@ from pliant.core.options import param
 from pliant.core.world import World
 from pliant.errors import PliantError
 from pliant.solvers.elasticity.base import SAME, Elasticity, ElasticityOptions
-from pliant.solvers.elasticity.body import HELD, Law, add_impulse, press
+from pliant.solvers.elasticity.body import HELD, Law, add_impulse
 from pliant.solvers.elasticity.compliance import Compliance
 from pliant.solvers.elasticity.rest import Rest, congruent, stiffness
 from pliant.solvers.linear.cg import ConjugateGradient
@@ -245,12 +245,15 @@ class SplitSolver(Elasticity):
         return share
 
     def solve(self) -> None:
-        bodies = self.bodies
-        for _ in range(self.settings.iterations):
+        bodies, condensed = self.bodies, self.contact.condensed
+        for k in range(self.settings.iterations):
             bodies.find_forces(self.dt, volume=self.volume == "bounded")
             add_impulse(bodies.n, bodies.mass, bodies.dv_external, bodies.dv, bodies.force)
             self.momenta.part(bodies.force)
-            self.find_response()
+            if k == 0 and condensed is not None and self.momenta.bodies:
+                condensed.find_response(self.world.particles)  # which contact needs to know, too
+            else:
+                self.find_response()
             bodies.accept(self.settings.implicitness * self.dt)
 
     def find_response(self) -> int:
@@ -285,8 +288,7 @@ class PaperSolver(SplitSolver):
         super().solve()
         bodies, p, dt = self.bodies, self.world.particles, self.dt
         bodies.find_forces(dt)  # for F and R at the new positions
-        press(bodies.n, bodies.L, bodies.S, bodies.lame_lambda, bodies.rank, bodies.V, bodies.weight, bodies.F,
-              bodies.R, bodies.T)  # fmt: skip
+        bodies.press()
         bodies.resist(bodies.none, bodies.dv, -dt, self.residual)
         gather("vector", bodies.n, bodies.place, [(p.volume_dv, bodies.correction)])
         implicit = dt * self.settings.implicitness**0.5

@@ -6,9 +6,11 @@ from typing import Any
 import taichi as ti
 
 from pliant.core.backend import Reals, Vectors, vec3
+from pliant.core.speedups import light
 from pliant.solvers.stage import Force
 
 
+@light
 @ti.kernel
 def _add(n: ti.i32, x: ti.f32, y: ti.f32, z: ti.f32, inverse_density: Reals, v: Vectors):
     for i in range(n):

@@ -6,10 +6,12 @@ import taichi as ti
 
 from pliant.core.backend import Reals, Vectors
 from pliant.core.reduce import BLOCKS, block
+from pliant.core.speedups import light
 
 ROUND_OFF = 1e-4  # of the square of the tolerance: what single precision can be asked for
 
 
+@light
 @ti.kernel
 def _dot(n: ti.i32, a: Vectors, b: Vectors, partial: Reals):
     ti.loop_config(block_dim=1)
@@ -21,18 +23,21 @@ def _dot(n: ti.i32, a: Vectors, b: Vectors, partial: Reals):
         partial[s] = total
 
 
+@light
 @ti.kernel
 def _difference(n: ti.i32, a: Vectors, b: Vectors, out: Vectors):
     for i in range(n):
         out[i] = a[i] - b[i]
 
 
+@light
 @ti.kernel
 def _subtract(n: ti.i32, image: Vectors, residual: Vectors):
     for i in range(n):
         residual[i] -= image[i]
 
 
+@light
 @ti.kernel
 def _move(n: ti.i32, length: ti.f32, direction: Vectors, image: Vectors, solution: Vectors, residual: Vectors):
     for i in range(n):
@@ -40,6 +45,7 @@ def _move(n: ti.i32, length: ti.f32, direction: Vectors, image: Vectors, solutio
         residual[i] -= length * image[i]
 
 
+@light
 @ti.kernel
 def _turn(n: ti.i32, share: ti.f32, z: Vectors, direction: Vectors):
     for i in range(n):

@@ -36,7 +36,7 @@ FRONT = 160  # supernodes in a subtree of up to so many columns share one front:
 SUBTREES = 12  # a subtree with less than this share of the work is left to one thread
 ASYMMETRY = 1e-8  # of the largest entry: more is no rounding error
 
-CACHE_VERSION = 2  # of the files on disk: raised when their contents change
+CACHE_VERSION = 3  # of the files on disk: raised when their contents change
 CACHE_BYTES = 4 << 30  # the oldest files are removed above this
 WORTH_CACHING = 0.3  # seconds of work
 
@@ -258,9 +258,8 @@ class _Elimination:
         start, begin = self.offset
         for t in range(start[s] + row // TILE, start[s] + -(-(row + len(part)) // TILE)):
             top = (t - start[s]) * TILE
-            rows = min(TILE, self.height[s] - top)
-            first, last = max(row, top), min(row + len(part), top + rows)
-            tile = self.values[begin[t] : begin[t + 1]].reshape(-1, rows)
+            first, last = max(row, top), min(row + len(part), top + TILE)
+            tile = self.values[begin[t] : begin[t + 1]].reshape(-1, TILE)
             end = min(columns.stop, len(tile))  # nothing is kept to the right of the diagonal
             inside = part[first - row : last - row, : end - columns.start]
             tile[columns.start : end, first - top : last - top] = inside.T

@@ -19,6 +19,8 @@ import numpy as np
 from pliant.solvers.linear.blas import blocks, fortran, one_blas_thread
 from pliant.solvers.linear.ordering import TILE, Supernodes, tiles
 
+TILES = 8  # that are multiplied together
+
 Each = Callable[[Callable[[slice], None], list[slice]], object]
 Update = tuple[int, np.ndarray, np.ndarray]  # first column, rows, and what is to be added to them
 
@@ -80,15 +82,22 @@ class Condenser:
         rows."""
         front, y = whole_front[:, some], whole_y[:, some]
         k, columns = y.shape
-        for tile in range(self.start[s], self.start[s + 1]):
-            top = (tile - self.start[s]) * TILE
-            rows = min(TILE, self.height[s] - top)
-            T = self.values[self.begin[tile] : self.begin[tile + 1]].reshape(-1, rows).T
+        for tile in range(self.start[s], self.start[s + 1], TILES):
+            T = self._rows_of(tile, min(tile + TILES, self.start[s + 1]))
+            top, rows = (tile - self.start[s]) * TILE, len(T)
             product = np.empty((rows, columns), np.float32, order="F")
             fortran("sgemm", "N", "N", rows, columns, T.shape[1], 1.0, T, front, 0.0, product)
             inner = min(max(k - top, 0), rows)
             y[top : top + inner] = product[:inner]
             front[top + inner : top + rows] += product[inner:]
+
+    def _rows_of(self, first: int, last: int) -> np.ndarray:
+        """Some tiles of one supernode as a matrix: products of single ones would be slow."""
+        parts = [self.values[self.begin[t] : self.begin[t + 1]].reshape(-1, TILE) for t in range(first, last)]
+        T = np.zeros(((last - first) * TILE, len(parts[-1])), np.float32, order="F")
+        for k, part in enumerate(parts):
+            T[k * TILE : (k + 1) * TILE, : len(part)] = part.T
+        return T
 
 
 def _add_products(y: np.ndarray, part: np.ndarray, columns: slice) -> None:

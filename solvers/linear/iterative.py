@@ -6,6 +6,7 @@ from scipy import sparse
 
 from pliant.core.backend import Ints, Reals, Vectors, upload, vec3
 from pliant.core.fields import gather, scatter_vectors
+from pliant.core.speedups import light
 from pliant.solvers.linear.cg import ConjugateGradient
 
 TOLERANCE, MAX_ITERATIONS = 1e-5, 1000
@@ -20,6 +21,7 @@ def _multiply(n: ti.i32, start: Ints, column: Ints, value: Reals, u: Vectors, ou
         out[i] = total
 
 
+@light
 @ti.kernel
 def _divide(n: ti.i32, diagonal: Reals, r: Vectors, z: Vectors):
     for i in range(n):

@@ -18,8 +18,9 @@ SCANNED = 500  # points from which on several cuts are with_masses
 SHARES = np.linspace(0.3, 0.7, 17)  # where these may be
 UNEVEN = 16.0  # price of uneven halves
 LEAF = 8  # points that are not cut any further
-STRIP = 32  # panels are padded with zero rows to a multiple of this
-TILE = 4 * STRIP  # rows of a tile: panels are stored in tiles, each column by column, so both sweeps read them in order
+# Rows of a tile. Panels are padded with zero rows to a multiple of it, and stored in tiles, each column by column: so
+# both sweeps read them from the first to the last number.
+TILE = 32
 ZEROS = 0.08  # share of explicit zeros up to which a supernode is merged with its parent: wide panels are fast
 NARROW = 16  # columns below which it is merged whatever the zeros
 
@@ -175,18 +176,16 @@ class Supernodes:
 
     def height(self) -> np.ndarray:
         """Rows of each panel as it is stored: those of its columns, those below, and the padding."""
-        return -(-(np.diff(self.first) + np.diff(self.row_start)) // STRIP) * STRIP
+        return -(-(np.diff(self.first) + np.diff(self.row_start)) // TILE) * TILE
 
 
 def tiles(structure: Supernodes) -> tuple[np.ndarray, np.ndarray]:
     """The first tile of each supernode, and where each tile begins in the values (with the total as last)."""
-    width, height = structure.width(), structure.height()
-    count = -(-height // TILE)
+    count = structure.height() // TILE
     start = np.concatenate([[0], np.cumsum(count)])
     node = np.repeat(np.arange(structure.count), count)
-    top = (np.arange(start[-1]) - start[node]) * TILE
-    bottom = np.minimum(top + TILE, height[node])
-    size = (bottom - top) * np.minimum(bottom, width[node])  # no columns to the right of the diagonal
+    bottom = (np.arange(start[-1]) - start[node] + 1) * TILE
+    size = TILE * np.minimum(bottom, structure.width()[node])  # no columns to the right of the diagonal
     return start, np.concatenate([[0], np.cumsum(size)])
 
 

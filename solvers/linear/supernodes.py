@@ -13,22 +13,24 @@ inside the large upper supernodes then. Every sum has a fixed order: the same bi
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import ROUNDS, Ints, IntTable, Reals, Vectors, upload
+from pliant.core.backend import Ints, IntTable, Reals, Vectors, task, threads_for, turns, upload
 from pliant.errors import PliantError
-from pliant.solvers.linear.ordering import STRIP, TILE, Supernodes, tiles
+from pliant.solvers.linear.ordering import TILE, Supernodes, tiles
 
 TASKS = 48  # a subtree with less than this share of the factor is one task...
-TASK_ENTRIES = 60_000  # ...and so is one with less than this many entries
-COLUMNS = 32  # columns of an upper supernode that one task solves for on the way down
-LEVELS = 2  # levels of upper supernodes in one kernel: launching one costs as much as a small level
+TASK_ENTRIES = 400_000  # ...and so is one with less than this many entries
+ENTRIES = 1300  # of a factor that take as long as an element of other kernels
+PIECE_ENTRIES = 1 << 17  # of an upper supernode that one task takes on the way down...
+PIECES = 32  # ...but it has no more than so many tasks, for each has sums of its own
 
-strip_of = ti.types.vector(STRIP, ti.f32)
+rows_of_tile = ti.types.vector(TILE, ti.f32)
 
 
 # --- kernels ----------------------------------------------------------------------------------------
 # node[s]: first column, first row, first tile and first place in `front` of supernode s. Lane q of a vector of size N
 # is [q * N, (q + 1) * N): the components of all copies, one after the other. No inner loop stores to an array: the
-# compiler would have to expect that it changes the arrays' addresses, and would not vectorise.
+# compiler would have to expect that it changes the arrays' addresses, and would not vectorise; and threads that keep
+# sums in one array wait for each other's cache lines.
 
 
 @ti.func
@@ -47,91 +49,103 @@ def _collect(j: ti.i32, place: IntTable, rhs: Vectors, incoming: Ints, source: I
 
 
 @ti.func
-def _tile(s: ti.i32, tile: ti.i32, node: IntTable):
-    """Place in `front`, rows and columns of a tile."""
-    top = (tile - node[s, 2]) * TILE
-    rows = ti.min(TILE, node[s + 1, 3] - node[s, 3] - top)
-    return node[s, 3] + top, rows, ti.min(node[s + 1, 0] - node[s, 0], top + rows)
+def _hand_out(j: ti.i32, place: IntTable, x: Reals, out: Vectors):
+    for copy in range(place.shape[0]):
+        at = 3 * copy * place.shape[1] + j
+        out[place[copy, j]] = ti.Vector([x[at], x[at + place.shape[1]], x[at + 2 * place.shape[1]]])
+
+
+@ti.func
+def _columns(s: ti.i32, tile: ti.i32, node: IntTable):
+    """Of a tile: none lie to the right of the diagonal."""
+    return ti.min(node[s + 1, 0] - node[s, 0], (tile - node[s, 2] + 1) * TILE)
 
 
 @ti.func
 def _ascend(s: ti.i32, tile: ti.i32, copies: ti.i32, node: IntTable, begin: Ints, value: Reals, front: Reals,
             x: Reals):  # fmt: skip
-    """[y1; update] = T b1, for the rows of one tile."""
+    """[y1; update] = T b1, for the rows of one tile: four columns at a time, so that the sums over them, which are too
+    many for the registers, are read and written four times less often."""
     n, size = x.shape[0] // (3 * copies), front.shape[0] // (3 * copies)
-    row, rows, columns = _tile(s, tile, node)
-    for strip in range(rows // STRIP):
-        at = begin[tile] + strip * STRIP
-        for copy in range(copies):
-            b, to = 3 * copy * n + node[s, 0], 3 * copy * size + row + strip * STRIP
-            t0, t1, t2 = strip_of(0.0), strip_of(0.0), strip_of(0.0)
-            for g in range(columns // 4):
-                a, c = at + 4 * g * rows, b + 4 * g
-                b0 = ti.Vector([x[c], x[c + 1], x[c + 2], x[c + 3]])
-                b1 = ti.Vector([x[c + n], x[c + n + 1], x[c + n + 2], x[c + n + 3]])
-                b2 = ti.Vector([x[c + 2 * n], x[c + 2 * n + 1], x[c + 2 * n + 2], x[c + 2 * n + 3]])
-                for r in range(STRIP):
-                    v = ti.Vector([value[a + r], value[a + rows + r], value[a + 2 * rows + r], value[a + 3 * rows + r]])
-                    t0[r] += v.dot(b0)
-                    t1[r] += v.dot(b1)
-                    t2[r] += v.dot(b2)
-            for c in range(columns // 4 * 4, columns):
-                b0, b1, b2 = x[b + c], x[b + n + c], x[b + 2 * n + c]
-                for r in range(STRIP):
-                    v = value[at + c * rows + r]
-                    t0[r] += v * b0
-                    t1[r] += v * b1
-                    t2[r] += v * b2
-            for r in range(STRIP):
-                front[to + r] = t0[r]
-                front[to + size + r] = t1[r]
-                front[to + 2 * size + r] = t2[r]
+    at, columns = begin[tile], _columns(s, tile, node)
+    for copy in range(copies):
+        b, to = 3 * copy * n + node[s, 0], 3 * copy * size + node[s, 3] + (tile - node[s, 2]) * TILE
+        t0, t1, t2 = rows_of_tile(0.0), rows_of_tile(0.0), rows_of_tile(0.0)
+        for g in range(columns // 4):
+            a, c = at + 4 * g * TILE, b + 4 * g
+            b0 = ti.Vector([x[c], x[c + 1], x[c + 2], x[c + 3]])
+            b1 = ti.Vector([x[c + n], x[c + n + 1], x[c + n + 2], x[c + n + 3]])
+            b2 = ti.Vector([x[c + 2 * n], x[c + 2 * n + 1], x[c + 2 * n + 2], x[c + 2 * n + 3]])
+            for r in range(TILE):
+                v = ti.Vector([value[a + r], value[a + TILE + r], value[a + 2 * TILE + r], value[a + 3 * TILE + r]])
+                t0[r] += v.dot(b0)
+                t1[r] += v.dot(b1)
+                t2[r] += v.dot(b2)
+        for c in range(columns // 4 * 4, columns):
+            b0, b1, b2 = x[b + c], x[b + n + c], x[b + 2 * n + c]
+            for r in range(TILE):
+                v = value[at + c * TILE + r]
+                t0[r] += v * b0
+                t1[r] += v * b1
+                t2[r] += v * b2
+        for r in range(TILE):
+            front[to + r] = t0[r]
+            front[to + size + r] = t1[r]
+            front[to + 2 * size + r] = t2[r]
 
 
 @ti.func
-def _descend(s: ti.i32, first: ti.i32, last: ti.i32, copies: ti.i32, node: IntTable, begin: Ints, value: Reals,
-             front: Reals, x: Reals):  # fmt: skip
-    """x1 = T^T [y1; x2], for the columns first:last of supernode s."""
+def _descend(s: ti.i32, first: ti.i32, last: ti.i32, copies: ti.i32, node: IntTable, begin: Ints, rows: Ints,
+             value: Reals, front: Reals, x: Reals, sums: Reals, at: ti.i32, lane: ti.i32):  # fmt: skip
+    """x1 = T^T [y1; x2], as far as the rows of the tiles first:last go, into a lane of `sums`, from `at` on. It takes
+    four columns at a time, so that [y1; x2] is read less often; of the last ones some are done again."""
     n, size = x.shape[0] // (3 * copies), front.shape[0] // (3 * copies)
+    width, below = node[s + 1, 0] - node[s, 0], node[s + 1, 1] - node[s, 1]
+    top, bottom = (first - node[s, 2]) * TILE, (last - node[s, 2]) * TILE
     for q in range(3 * copies):
-        for c in range(first, last):
-            x[q * n + node[s, 0] + c] = 0.0
-    for tile in range(node[s, 2] + first // TILE, node[s + 1, 2]):  # tiles further up end left of these columns
-        row, rows, columns = _tile(s, tile, node)
-        end = ti.min(last, columns)
-        for g in range((end - first + 1) // 2):
-            c = first + 2 * g
-            a = begin[tile] + c * rows
-            other = ti.select(c + 1 < end, rows, 0)  # an odd last column is done twice, and kept once
-            for copy in range(copies):
-                f, to = 3 * copy * size + row, 3 * copy * n + node[s, 0] + c
-                x00, x01, x02, x10, x11, x12 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-                for r in range(rows):
+        for r in range(ti.max(top, width), ti.min(bottom, width + below)):
+            front[q * size + node[s, 3] + r] = x[q * n + rows[node[s, 1] + r - width]]
+        for c in range(width):
+            sums[q * lane + at + c] = 0.0
+    for tile in range(first, last):
+        columns = _columns(s, tile, node)
+        for copy in range(copies):  # inside, while the tile is in the cache
+            f = 3 * copy * size + node[s, 3] + (tile - node[s, 2]) * TILE
+            for g in range((columns + 3) // 4):
+                a, left = begin[tile] + 4 * g * TILE, columns - 4 * g
+                b, c, d = a + TILE * (left > 1), a + 2 * TILE * (left > 2), a + 3 * TILE * (left > 3)
+                a0, a1, a2, b0, b1, b2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+                c0, c1, c2, d0, d1, d2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+                for r in range(TILE):
                     y0, y1, y2 = front[f + r], front[f + size + r], front[f + 2 * size + r]
-                    v, w = value[a + r], value[a + other + r]
-                    x00 += v * y0
-                    x01 += v * y1
-                    x02 += v * y2
-                    x10 += w * y0
-                    x11 += w * y1
-                    x12 += w * y2
-                x[to] += x00
-                x[to + n] += x01
-                x[to + 2 * n] += x02
-                if other > 0:
-                    x[to + 1] += x10
-                    x[to + n + 1] += x11
-                    x[to + 2 * n + 1] += x12
+                    t, u, v, w = value[a + r], value[b + r], value[c + r], value[d + r]
+                    a0 += t * y0
+                    a1 += t * y1
+                    a2 += t * y2
+                    b0 += u * y0
+                    b1 += u * y1
+                    b2 += u * y2
+                    c0 += v * y0
+                    c1 += v * y1
+                    c2 += v * y2
+                    d0 += w * y0
+                    d1 += w * y1
+                    d2 += w * y2
+                to = 3 * copy * lane + at + 4 * g
+                for k, z0, z1, z2 in ti.static(((0, a0, a1, a2), (1, b0, b1, b2), (2, c0, c1, c2), (3, d0, d1, d2))):
+                    if left > k:  # written so, because += is atomic
+                        sums[to + k] = sums[to + k] + z0
+                        sums[to + lane + k] = sums[to + lane + k] + z1
+                        sums[to + 2 * lane + k] = sums[to + 2 * lane + k] + z2
 
 
 @ti.kernel
-def _subtrees_up(task: IntTable, node: IntTable, begin: Ints, incoming: Ints, source: Ints, place: IntTable,
+def _subtrees_up(tasks: IntTable, node: IntTable, begin: Ints, incoming: Ints, source: Ints, place: IntTable,
                  value: Reals, rhs: Vectors, front: Reals, x: Reals):  # fmt: skip
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(task.shape[0] * ROUNDS):
-        if round % ROUNDS == 0:
-            t = round // ROUNDS
-            for s in range(task[t, 0], task[t, 1]):
+    for turn in range(turns(tasks.shape[0])):
+        t = task(turn)
+        if t < tasks.shape[0]:
+            for s in range(tasks[t, 0], tasks[t, 1]):
                 for j in range(node[s, 0], node[s + 1, 0]):
                     _collect(j, place, rhs, incoming, source, front, x)
                 for tile in range(node[s, 2], node[s + 1, 2]):
@@ -139,58 +153,50 @@ def _subtrees_up(task: IntTable, node: IntTable, begin: Ints, incoming: Ints, so
 
 
 @ti.kernel
-def _levels_up(level: ti.i32, extent: IntTable, columns: Ints, tile: IntTable, node: IntTable,
+def _levels_up(level: ti.i32, extent: IntTable, columns: IntTable, tile: IntTable, node: IntTable,
                begin: Ints, incoming: Ints, source: Ints, place: IntTable, value: Reals, rhs: Vectors, front: Reals,
                x: Reals):  # fmt: skip
-    for k in ti.static(range(LEVELS)):
-        for i in range(extent[level + k, 0], extent[level + k + 1, 0]):
-            _collect(columns[i], place, rhs, incoming, source, front, x)
-        ti.loop_config(block_dim=ROUNDS)
-        for round in range(extent[level + k, 1] * ROUNDS, extent[level + k + 1, 1] * ROUNDS):
-            if round % ROUNDS == 0:
-                i = round // ROUNDS
-                _ascend(tile[i, 0], tile[i, 1], place.shape[0], node, begin, value, front, x)
+    for i in range(extent[level, 0], extent[level + 1, 0]):
+        _collect(columns[i, 0], place, rhs, incoming, source, front, x)
+    for turn in range(turns(extent[level + 1, 1] - extent[level, 1])):
+        i = extent[level, 1] + task(turn)
+        if i < extent[level + 1, 1]:
+            _ascend(tile[i, 0], tile[i, 1], place.shape[0], node, begin, value, front, x)
 
 
 @ti.kernel
-def _levels_down(level: ti.i32, extent: IntTable, piece: IntTable, gather: IntTable, node: IntTable, begin: Ints,
-                 place: IntTable, value: Reals, front: Reals, x: Reals):  # fmt: skip
-    for k in ti.static(range(LEVELS)):
-        for i in range(extent[level - k, 2], extent[level - k + 1, 2]):
-            for q in range(3 * place.shape[0]):
-                size = front.shape[0] // (3 * place.shape[0])
-                front[q * size + gather[i, 0]] = x[q * place.shape[1] + gather[i, 1]]
-        ti.loop_config(block_dim=ROUNDS)
-        for round in range(extent[level - k, 3] * ROUNDS, extent[level - k + 1, 3] * ROUNDS):
-            if round % ROUNDS == 0:
-                i = round // ROUNDS
-                _descend(piece[i, 0], piece[i, 1], piece[i, 2], place.shape[0], node, begin, value, front, x)
-
-
-@ti.kernel
-def _subtrees_down(task: IntTable, node: IntTable, begin: Ints, rows: Ints, place: IntTable, value: Reals,
-                   front: Reals, x: Reals):  # fmt: skip
+def _levels_down(level: ti.i32, extent: IntTable, columns: IntTable, piece: IntTable, node: IntTable, begin: Ints,
+                 rows: Ints, place: IntTable, value: Reals, front: Reals, x: Reals, out: Vectors,
+                 sums: Reals):  # fmt: skip
     lanes = 3 * place.shape[0]
-    size = front.shape[0] // lanes
-    ti.loop_config(block_dim=ROUNDS)
-    for round in range(task.shape[0] * ROUNDS):
-        if round % ROUNDS == 0:
-            t = round // ROUNDS
-            for back in range(task[t, 1] - task[t, 0]):
-                s = task[t, 1] - 1 - back
-                for q in range(lanes):
-                    for i in range(node[s, 1], node[s + 1, 1]):
-                        to = node[s, 3] + node[s + 1, 0] - node[s, 0] + i - node[s, 1]
-                        front[q * size + to] = x[q * place.shape[1] + rows[i]]
-                _descend(s, 0, node[s + 1, 0] - node[s, 0], place.shape[0], node, begin, value, front, x)
+    lane = sums.shape[0] // lanes
+    for turn in range(turns(extent[level + 1, 2] - extent[level, 2])):
+        i = extent[level, 2] + task(turn)
+        if i < extent[level + 1, 2]:
+            _descend(piece[i, 0], piece[i, 1], piece[i, 2], place.shape[0], node, begin, rows, value, front, x, sums,
+                     piece[i, 3], lane)  # fmt: skip
+    for i in range(extent[level, 0], extent[level + 1, 0]):
+        j = columns[i, 0]
+        for q in range(lanes):
+            total = 0.0
+            for t in range(columns[i, 1], columns[i, 2]):
+                total += sums[q * lane + piece[t, 3] + j - node[piece[t, 0], 0]]
+            x[q * place.shape[1] + j] = total
+        _hand_out(j, place, x, out)
 
 
 @ti.kernel
-def _spread(place: IntTable, x: Reals, out: Vectors):
-    for j in range(place.shape[1]):
-        for copy in range(place.shape[0]):
-            at = 3 * copy * place.shape[1] + j
-            out[place[copy, j]] = ti.Vector([x[at], x[at + place.shape[1]], x[at + 2 * place.shape[1]]])
+def _subtrees_down(tasks: IntTable, node: IntTable, begin: Ints, rows: Ints, place: IntTable, value: Reals,
+                   front: Reals, x: Reals, out: Vectors):  # fmt: skip
+    for turn in range(turns(tasks.shape[0])):
+        t = task(turn)
+        if t < tasks.shape[0]:
+            for back in range(tasks[t, 1] - tasks[t, 0]):
+                s = tasks[t, 1] - 1 - back
+                _descend(s, node[s, 2], node[s + 1, 2], place.shape[0], node, begin, rows, value, front, x, x,
+                         node[s, 0], place.shape[1])  # fmt: skip
+                for j in range(node[s, 0], node[s + 1, 0]):
+                    _hand_out(j, place, x, out)
 
 
 # --- who does what ----------------------------------------------------------------------------------
@@ -205,6 +211,7 @@ class Panels:
             raise PliantError(f"the Cholesky factor has {begin[-1]:,} entries, more than the 2,147,483,647 that "
                               "kernels can address; use larger particles.")  # fmt: skip
         self.n, self.order = len(structure.order), structure.order
+        self.entries = len(values)
         front = np.concatenate([[0], np.cumsum(structure.height())])
         self.size = int(front[-1])
         self.node = upload(np.stack([structure.first, structure.row_start, start, front], axis=1), ti.i32)
@@ -217,30 +224,31 @@ class Panels:
         by_row = np.argsort(structure.rows, kind="stable")
         self.source = upload(where[by_row], ti.i32)
         self.incoming = upload(np.searchsorted(structure.rows[by_row], np.arange(self.n + 1)), ti.i32)
-        task, level = _schedule(structure, np.diff(begin[start]))
-        self.task = upload(task, ti.i32)
-        self._upper(structure, level, start, where)
+        tasks, level = _schedule(structure, np.diff(begin[start]))
+        self.tasks = upload(tasks, ti.i32)
+        self._upper(structure, level, start, begin)
 
-    def _upper(self, structure: Supernodes, level: np.ndarray, start: np.ndarray, where: np.ndarray) -> None:
-        """Lists, level by level, of the columns, tiles, gathered rows and column pieces of the upper supernodes."""
-        columns, tile, gather, piece = [], [], [], []
-        self.levels = -(-(int(level.max(initial=-1)) + 1) // LEVELS) * LEVELS
-        extent = np.zeros((self.levels + 1, 4), np.int64)
+    def _upper(self, structure: Supernodes, level: np.ndarray, start: np.ndarray, begin: np.ndarray) -> None:
+        """Lists, level by level, of the columns, the tiles and the pieces, which are runs of tiles, of the upper
+        supernodes. `room` is what sums over pieces take."""
+        self.levels = int(level.max(initial=-1)) + 1
+        columns, tile, piece = [np.zeros((0, 3), int)], [np.zeros((0, 2), int)], [np.zeros((0, 4), int)]
+        extent, self.room, pieces = np.zeros((self.levels + 1, 3), np.int64), 0, 0
         for k in range(self.levels):
             for s in np.flatnonzero(level == k):
-                first, last = structure.first[s], structure.first[s + 1]
-                rows = np.arange(structure.row_start[s], structure.row_start[s + 1])
-                columns.append(np.arange(first, last))
-                tile.append(np.stack(np.broadcast_arrays(s, np.arange(start[s], start[s + 1])), axis=1))
-                gather.append(np.stack([where[rows], structure.rows[rows]], axis=1))
-                c = np.arange(0, last - first, COLUMNS)
-                piece.append(np.stack(np.broadcast_arrays(s, c, np.minimum(c + COLUMNS, last - first)), axis=1))
-            extent[k + 1] = [sum(map(len, some)) for some in (columns, tile, gather, piece)]
-        self.extent = upload(extent, ti.i32)
-        self.columns = upload(np.concatenate(columns) if columns else np.zeros(0, int), ti.i32)
-        self.tile = upload(np.concatenate(tile) if tile else np.zeros((0, 2), int), ti.i32)
-        self.gather = upload(np.concatenate(gather) if gather else np.zeros((0, 2), int), ti.i32)
-        self.piece = upload(np.concatenate(piece) if piece else np.zeros((0, 3), int), ti.i32)
+                own, width = np.arange(start[s], start[s + 1]), structure.width()[s]
+                size = max(PIECE_ENTRIES, (begin[start[s + 1]] - begin[start[s]]) // PIECES)
+                number = (begin[own] - begin[start[s]]) // size  # of the piece that a tile is in
+                cuts = own[np.flatnonzero(np.diff(number, prepend=-1))]
+                places = self.room + width * np.arange(len(cuts))
+                piece.append(np.stack(np.broadcast_arrays(s, cuts, [*cuts[1:], start[s + 1]], places), axis=1))
+                j = np.arange(structure.first[s], structure.first[s + 1])
+                columns.append(np.stack(np.broadcast_arrays(j, pieces, pieces + len(cuts)), axis=1))
+                tile.append(np.stack(np.broadcast_arrays(s, own), axis=1))
+                pieces, self.room = pieces + len(cuts), self.room + width * len(cuts)
+            extent[k + 1] = [sum(map(len, some)) for some in (columns, tile, piece)]
+        self.extent, self.columns = upload(extent, ti.i32), upload(np.concatenate(columns), ti.i32)
+        self.tile, self.piece = upload(np.concatenate(tile), ti.i32), upload(np.concatenate(piece), ti.i32)
 
 
 def _schedule(structure: Supernodes, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -277,6 +285,7 @@ class Solver:
         self.place = upload(places[:, panels.order], ti.i32)
         self.front = ti.ndarray(ti.f32, max(self.lanes * panels.size, 1))
         self.x = ti.ndarray(ti.f32, max(self.lanes * panels.n, 1))
+        self.sums = ti.ndarray(ti.f32, max(self.lanes * panels.room, self.lanes, 1))
 
     def solve(self, rhs: ti.Ndarray, out: ti.Ndarray) -> None:
         """out[places] = matrix^-1 rhs[places]. The two may be the same array; other entries stay as they are."""
@@ -284,11 +293,12 @@ class Solver:
         if not self.lanes * p.n:
             return
         where = (p.node, p.begin)
-        collect = (p.incoming, p.source, self.place, p.value, rhs, self.front, self.x)
-        _subtrees_up(p.task, *where, *collect)
-        for level in range(0, p.levels, LEVELS):
-            _levels_up(level, p.extent, p.columns, p.tile, *where, *collect)
-        for level in range(p.levels - 1, -1, -LEVELS):
-            _levels_down(level, p.extent, p.piece, p.gather, *where, self.place, p.value, self.front, self.x)
-        _subtrees_down(p.task, *where, p.rows, self.place, p.value, self.front, self.x)
-        _spread(self.place, self.x, out)
+        above = (*where, p.incoming, p.source, self.place, p.value, rhs, self.front, self.x)
+        below = (*where, p.rows, self.place, p.value, self.front, self.x, out)
+        with threads_for(self.lanes // 3 * p.entries // ENTRIES):
+            _subtrees_up(p.tasks, *above)
+            for level in range(p.levels):
+                _levels_up(level, p.extent, p.columns, p.tile, *above)
+            for level in reversed(range(p.levels)):
+                _levels_down(level, p.extent, p.columns, p.piece, *below, self.sums)
+            _subtrees_down(p.tasks, *below)

@@ -48,6 +48,11 @@ class PressureSolver:
         """Lets the pressures of the last step act on the velocities."""
         raise NotImplementedError
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing presses on anything in this step: then there is nothing to solve for."""
+        return any(coupling.idle for coupling in self.world.couplings)
+
     def solves(self) -> dict[str, Callable[[float], SolveResult]]:
         """The solves of a step dt [s] by name, in their order. They change `particles.v` and find `particles.p` and
         `particles.shift`. The error of the last one is that of the density at the end of the step."""
@@ -79,7 +84,8 @@ class WarmStart(Stage):
 
     def run(self, dt: float) -> None:
         self.solver.prepare()
-        self.solver.warm_start(dt)
+        if not self.solver.idle:
+            self.solver.warm_start(dt)
 
     def max_dt(self) -> float:
         return self.solver.max_dt()
@@ -92,8 +98,12 @@ class Solve(Stage):
 
     def __init__(self, solver: PressureSolver, rank: int, name: str, solve: Callable[[float], SolveResult]):
         super().__init__(solver.world, None)
-        self.name, self.rank = name, rank  # type: ignore[misc]
+        self.name, self.rank, self.solver = name, rank, solver  # type: ignore[misc]
         self._solve: Callable[[float], SolveResult] = solve
 
     def run(self, dt: float) -> None:
-        self.results[self.name] = self._solve(dt)
+        if self.solver.idle:
+            p = self.world.particles
+            p.p.fill(0.0)
+            p.shift.fill(0.0)
+        self.results[self.name] = SolveResult(0) if self.solver.idle else self._solve(dt)
