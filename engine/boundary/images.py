@@ -46,6 +46,7 @@ from pliant.core.fields import Field
 from pliant.core.neighbors import Neighbors, difference, difference_of_points
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT
+from pliant.core.speedups import light
 
 STEEP = 1.06  # see above
 IMAGE_REACH = KNOWN  # in spacings: images of what is further away add 1e-4 at most to a first layer at d/2
@@ -307,6 +308,7 @@ def _load(n: ti.i32, dt: ti.f32, first: ti.i32, flat: ti.template(), sides: ti.i
             load[b, 3 + a] += turn[a]
 
 
+@light
 @ti.kernel
 def _half_space(n: ti.i32, b: Vectors, distance: Reals, lopsided: Vectors, trace: Reals):
     """What images would add, by the walls of `volume_map`: half of b is what a lattice that went on would add."""

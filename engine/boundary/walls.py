@@ -20,6 +20,7 @@ from pliant.core.backend import Ints, Reals, RealTable, Vectors, upload, vec3
 from pliant.core.fields import Field
 from pliant.core.particles import Particles
 from pliant.core.reduce import BLOCKS, block
+from pliant.core.speedups import light
 from pliant.core.store import Store
 from pliant.errors import PliantError
 
@@ -159,6 +160,7 @@ def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Real
             load[b, a], load[b, 3 + a] = impulse[a], turn[a]
 
 
+@light
 @ti.kernel
 def _find_pushes(n: ti.i32, p: Reals, gradient: Vectors, push: Vectors):
     for i in range(n):

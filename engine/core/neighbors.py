@@ -41,6 +41,7 @@ from pliant.core.backend import (
 from pliant.core.fields import read_first
 from pliant.core.particles import Particles
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT, Smoothing
+from pliant.core.speedups import light
 
 GROUP = 4  # particles that search together
 BLOCK = 64  # particles whose rows stand together
@@ -94,6 +95,7 @@ def difference_of_points(xi: vec4, xj: vec4, wraps: ti.template(), period: ti.te
     return dx
 
 
+@light
 @ti.kernel
 def _count_cells(n: ti.i32, x: Vectors, grid: Vectors, shape: Ints, wraps: ti.template(), cell: Ints, start: Ints,
                  sums: Ints):  # fmt: skip
@@ -137,6 +139,7 @@ def comes_before(a: vec3, ida: ti.i32, b: vec3, idb: ti.i32):
     return result
 
 
+@light
 @ti.kernel
 def _place(n: ti.i32, cells: ti.i32, x: Vectors, ids: Ints, cell: Ints, start: Ints, order: Ints):
     for i in range(n):
@@ -152,6 +155,7 @@ def _place(n: ti.i32, cells: ti.i32, x: Vectors, ids: Ints, cell: Ints, start: I
             order[b + 1] = moving
 
 
+@light
 @ti.kernel
 def _pack_points(n: ti.i32, x: Vectors, V: Reals, point: Points):
     for i in range(n):

@@ -57,7 +57,6 @@ def _weigh(bodies: ti.i32, extent: IntTable, down_x: ti.f32, down_y: ti.f32, dow
            weight: Reals, u: Vectors, load: Reals):  # fmt: skip
     """w of each particle of free bodies, and its velocity; and what solids bear of each of these bodies [N]."""
     down = vec3(down_x, down_y, down_z)
-    ti.loop_config(block_dim=1)
     for b in range(bodies):
         total = 0.0
         for e in range(extent[b, 0], extent[b, 1]):

@@ -40,7 +40,8 @@ from pliant.core.backend import Ints, Reals, SymmetricMatrices, Vectors, mat3, s
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference_of_points
 from pliant.core.reduce import block, blocks
-from pliant.solvers.pressure.system import BENT, System, packed, xyz
+from pliant.core.speedups import light
+from pliant.solvers.pressure.system import BENT, CORRECTED, System, packed, xyz
 
 FIELDS = (
     Field("L", "symmetric", "1", "correction of the gradients that velocities see"),
@@ -123,14 +124,18 @@ def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, c: System
                 if part > 0.0 and b[i].norm() == 0.0:
                     M = second_moment(i, wraps, period, c)
                     L[i] = packed((part * M + (1.0 - part) * mat3([[1, 0, 0], [0, 1, 0], [0, 0, 1]])).inverse())
-                    ti.atomic_or(c.special[i], BENT)
-                    for k in range(c.span[i][0], c.span[i][1]):
-                        ti.atomic_or(c.special[c.neighbor[k]], BENT)
+                    c.special[i] = c.special[i] | CORRECTED
             s = L[i]
             c.Lx[i], c.Ly[i] = vec4(s[0], s[5], s[4], 0.0), vec4(s[5], s[1], s[3], 0.0)
             c.Lz[i] = vec4(s[4], s[3], s[2], 0.0)
+    for i in range(n):  # a loop of its own: inside the other, Vulkan does nothing at all
+        if c.special[i] & CORRECTED:
+            ti.atomic_or(c.special[i], BENT)
+            for k in range(c.span[i][0], c.span[i][1]):
+                ti.atomic_or(c.special[c.neighbor[k]], BENT)
 
 
+@light
 @ti.kernel
 def spread(n: ti.i32, dt: ti.f32, spacing: ti.f32, inside: Reals, inverse_density: Reals, p: Reals, lopsided: Vectors,
            shift: Vectors):  # fmt: skip

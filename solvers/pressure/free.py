@@ -23,6 +23,7 @@ from scipy.sparse.csgraph import connected_components
 
 from pliant.core.backend import Ints, Reals, Spans
 from pliant.core.fields import Field
+from pliant.core.speedups import light
 from pliant.core.world import World
 
 FIELDS = (Field("held", "int", "", "1 where it touches, by neighbors of neighbors, a wall or what is prescribed"),)
@@ -32,12 +33,14 @@ AROUND = np.array([o for o in itertools.product((0, -1, 1), repeat=3) if o > (0,
 TINY = 1e-9  # of the largest moment of inertia: two particles have none about their line
 
 
+@light
 @ti.kernel
 def _hold(n: ti.i32, wall_density: Reals, inverse_density: Reals, held: Ints):
     for i in range(n):
         held[i] = ti.cast(wall_density[i] > 0.0 or inverse_density[i] == 0.0, ti.i32)
 
 
+@light
 @ti.kernel
 def _pass_on(n: ti.i32, span: Spans, neighbor: Ints, held: Ints, changed: Ints):
     """Who has a neighbor that is held is held. Threads may see each other's news early or late: that changes how often

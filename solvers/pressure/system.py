@@ -42,7 +42,7 @@ from pliant.core.backend import (
     Reals,
     RealTable,
     Spans,
-        Vectors,
+    Vectors,
     mat3,
     share,
     turns,
@@ -53,6 +53,7 @@ from pliant.core.backend import (
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference_of_points
 from pliant.core.reduce import BLOCKS, block, blocks
+from pliant.core.speedups import light
 
 FIELDS = (
     Field("xq", "point", "m, Pa s^2", "position, and the last change of q"),
@@ -74,7 +75,8 @@ COMPRESSION, TWO_SIDED, LENGTH, CURVATURE, LARGEST, MEMBERS, SOURCE, SQUARE, SUM
 BOTH_SIDES = 2.0  # tolerance of the two-sided error, in tolerances of compression
 UNBOUNDED = 1e30  # a tension that no pressure reaches
 SAMPLES = 4096  # particles that tell the mean of a source
-AT_WALL, BENT = 1, 2  # what makes a particle special: walls add to its sums, gradients are corrected around it
+# What makes a particle special: walls add to its sums, its gradients are corrected, or those of a neighbor are
+AT_WALL, CORRECTED, BENT = 1, 2, 4
 
 # The system as kernels take it: pairs, images in walls, gradients of the walls, corrections, and what a solve works on.
 System: TypeAlias = ti.types.argpack(
@@ -103,6 +105,7 @@ def xyz(point: vec4):
     return vec3(point[0], point[1], point[2])
 
 
+@light
 @ti.kernel
 def pack(n: ti.i32, x: Vectors, v: Vectors, c: System):
     """Positions and velocities in vectors of four, and who is at a wall."""
@@ -457,6 +460,7 @@ def push(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.templat
             a[i] = xyz(c.u[i])
 
 
+@light
 @ti.kernel
 def add(n: ti.i32, rate: ti.f32, a: Vectors, moved: Vectors):
     for i in range(n):
@@ -481,6 +485,7 @@ def follow(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.templ
         total_up(k, n, partial, sums)
 
 
+@light
 @ti.kernel
 def finish(n: ti.i32, dt: ti.f32, q: Reals, p: Reals, tense: Ints):
     """Pressures as such again, and whether there is tension anywhere."""
@@ -491,6 +496,7 @@ def finish(n: ti.i32, dt: ti.f32, q: Reals, p: Reals, tense: Ints):
             tense[0] = 1
 
 
+@light
 @ti.kernel
 def pressure_head(n: ti.i32, material: Ints, liquid: Reals, inverse_density: Reals, p: Reals, partial: RealTable):
     """Sums of p / rho and of its square over the particles of liquids that are under pressure, block by block."""
