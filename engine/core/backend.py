@@ -49,7 +49,7 @@ CHUNK = 256
 # A thread takes 512 rounds of a loop at a time, whatever `block_dim` says (Taichi 1.7.4). A loop over fewer and longer
 # tasks has `turns` rounds, of which each does the `task` that falls to it, if there is one.
 ROUNDS = 512
-SHARES = 32  # among which tasks are dealt out: enough that no thread waits long for the last
+SHARES = 32  # among which tasks are dealt out: enough that no thread waits long for the last (see `mixed`)
 DEAL = SHARES * ROUNDS  # tasks, at most, that are dealt out together
 
 SHARE_OF_MEMORY = 0.8  # of what is free that a scene may take
@@ -281,8 +281,15 @@ def task(turn: ti.i32) -> ti.i32:
     result = turn
     if ti.static(not speedups.one_thread.active):
         first = turn // DEAL * DEAL
-        result = first + (turn - first) // ROUNDS + turn % ROUNDS * SHARES
+        result = first + mixed((turn - first) // ROUNDS) + turn % ROUNDS * SHARES
     return result
+
+
+@ti.func
+def mixed(share: ti.i32) -> ti.i32:
+    """The shares in another order, with their five bits reversed: each thread takes some that follow each other, and so
+    gets tasks from all over, the first ones too, which may be the longest or all there are."""
+    return (share & 1) << 4 | (share & 2) << 2 | (share & 4) | (share & 8) >> 2 | (share & 16) >> 4
 
 
 def threads_for(elements: int) -> contextlib.AbstractContextManager[None]:

@@ -19,7 +19,7 @@ from pliant.solvers.linear.ordering import TILE, Supernodes, tiles
 
 TASKS = 48  # a subtree with less than this share of the factor is one task...
 TASK_ENTRIES = 400_000  # ...and so is one with less than this many entries
-ENTRIES = 1300  # of a factor that take as long as an element of other kernels
+ENTRIES = 2000  # of a factor that take as long as an element of other kernels
 PIECE_ENTRIES = 1 << 17  # of an upper supernode that one task takes on the way down...
 PIECES = 32  # ...but it has no more than so many tasks, for each has sums of its own
 
