@@ -52,7 +52,7 @@ CHUNK = 256
 # A thread takes 512 rounds of a loop at a time, whatever `block_dim` says (Taichi 1.7.4). A loop over fewer and longer
 # tasks has `turns` rounds, of which each does the `task` that falls to it, if there is one.
 ROUNDS = 512
-SHARES = 32  # among which tasks are dealt out: enough that no thread waits long for the last
+SHARES = 32  # among which tasks are dealt out: enough that no thread waits long for the last (see `mixed`)
 DEAL = SHARES * ROUNDS  # tasks, at most, that are dealt out together
 
 SHARE_OF_MEMORY = 0.8  # of what is free that a scene may take
@@ -269,11 +269,16 @@ def _spread_workers() -> None:
             return  # it costs speed, nothing else
 
 
+def _deals() -> bool:
+    """Whether tasks have to be dealt out: on several threads of a CPU. A GPU takes them as they come."""
+    return _started == "cpu" and not speedups.one_thread.active
+
+
 @ti.func
 def turns(tasks: ti.i32) -> ti.i32:
     """How many rounds a loop needs, so that all threads take part in so many tasks."""
     rounds = tasks
-    if ti.static(not speedups.one_thread.active):
+    if ti.static(_deals()):
         rounds = (tasks + DEAL - 1) // DEAL * DEAL
     return rounds
 
@@ -282,9 +287,9 @@ def turns(tasks: ti.i32) -> ti.i32:
 def task(turn: ti.i32) -> ti.i32:
     """The task of one of these rounds, each a different one; those beyond the last are none."""
     result = turn
-    if ti.static(not speedups.one_thread.active):
+    if ti.static(_deals()):
         first = turn // DEAL * DEAL
-        result = first + (turn - first) // ROUNDS + turn % ROUNDS * SHARES
+        result = first + mixed((turn - first) // ROUNDS) + turn % ROUNDS * SHARES
     return result
 
 
@@ -292,7 +297,7 @@ def task(turn: ti.i32) -> ti.i32:
 def share(turn: ti.i32, tasks: ti.i32) -> ti.i32:
     """The same, where a thread gets tasks that follow each other, because these share what they read."""
     result = turn
-    if ti.static(not speedups.one_thread.active):
+    if ti.static(_deals()):
         each = (tasks + SHARES * ((tasks + DEAL - 1) // DEAL) - 1) // (SHARES * ((tasks + DEAL - 1) // DEAL))
         result = ti.select(turn % ROUNDS < each, turn // ROUNDS * each + turn % ROUNDS, tasks)
     return result
@@ -306,6 +311,13 @@ def desk_of(turn: ti.i32, task: ti.i32) -> ti.i32:
     if ti.static(_started == "cpu"):
         result = turn // ROUNDS
     return result
+
+
+@ti.func
+def mixed(share: ti.i32) -> ti.i32:
+    """The shares in another order, with their five bits reversed: each thread takes some that follow each other, and so
+    gets tasks from all over, the first ones too, which may be the longest or all there are."""
+    return (share & 1) << 4 | (share & 2) << 2 | (share & 4) | (share & 8) >> 2 | (share & 16) >> 4
 
 
 def threads_for(elements: int) -> contextlib.AbstractContextManager[None]:

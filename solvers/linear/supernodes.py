@@ -19,7 +19,7 @@ from pliant.solvers.linear.ordering import TILE, Supernodes, tiles
 
 TASKS = 48  # a subtree with less than this share of the factor is one task...
 TASK_ENTRIES = 400_000  # ...and so is one with less than this many entries
-ENTRIES = 1300  # of a factor that take as long as an element of other kernels
+ENTRIES = 2000  # of a factor that take as long as an element of other kernels
 PIECE_ENTRIES = 1 << 17  # of an upper supernode that one task takes on the way down...
 PIECES = 32  # ...but it has no more than so many tasks, for each has sums of its own
 
@@ -27,10 +27,9 @@ rows_of_tile = ti.types.vector(TILE, ti.f32)
 
 
 # --- kernels ----------------------------------------------------------------------------------------
-# node[s]: first column, first row, first tile and first place in `front` of supernode s. Lane q of a vector of size N
-# is [q * N, (q + 1) * N): the components of all copies, one after the other. No inner loop stores to an array: the
-# compiler would have to expect that it changes the arrays' addresses, and would not vectorise; and threads that keep
-# sums in one array wait for each other's cache lines.
+# node[s]: first column, first row, first tile and first place in `front` of supernode s. Vectors have three components
+# in a row, and the copies of a body one after the other. No inner loop stores to an array: the compiler would have to
+# expect that it changes the arrays' addresses, and would not vectorise.
 
 
 @ti.func
@@ -40,19 +39,18 @@ def _collect(j: ti.i32, place: IntTable, rhs: Vectors, incoming: Ints, source: I
     size = front.shape[0] // (3 * copies)
     for copy in range(copies):
         b = rhs[place[copy, j]]
-        lane = 3 * copy * size
         for e in range(incoming[j], incoming[j + 1]):
-            at = lane + source[e]
-            b += ti.Vector([front[at], front[at + size], front[at + 2 * size]])
+            at = 3 * (copy * size + source[e])
+            b += ti.Vector([front[at], front[at + 1], front[at + 2]])
         for k in ti.static(range(3)):
-            x[(3 * copy + k) * n + j] = b[k]
+            x[3 * (copy * n + j) + k] = b[k]
 
 
 @ti.func
 def _hand_out(j: ti.i32, place: IntTable, x: Reals, out: Vectors):
     for copy in range(place.shape[0]):
-        at = 3 * copy * place.shape[1] + j
-        out[place[copy, j]] = ti.Vector([x[at], x[at + place.shape[1]], x[at + 2 * place.shape[1]]])
+        at = 3 * (copy * place.shape[1] + j)
+        out[place[copy, j]] = ti.Vector([x[at], x[at + 1], x[at + 2]])
 
 
 @ti.func
@@ -69,74 +67,78 @@ def _ascend(s: ti.i32, tile: ti.i32, copies: ti.i32, node: IntTable, begin: Ints
     n, size = x.shape[0] // (3 * copies), front.shape[0] // (3 * copies)
     at, columns = begin[tile], _columns(s, tile, node)
     for copy in range(copies):
-        b, to = 3 * copy * n + node[s, 0], 3 * copy * size + node[s, 3] + (tile - node[s, 2]) * TILE
+        b, to = 3 * (copy * n + node[s, 0]), 3 * (copy * size + node[s, 3] + (tile - node[s, 2]) * TILE)
         t0, t1, t2 = rows_of_tile(0.0), rows_of_tile(0.0), rows_of_tile(0.0)
         for g in range(columns // 4):
-            a, c = at + 4 * g * TILE, b + 4 * g
-            b0 = ti.Vector([x[c], x[c + 1], x[c + 2], x[c + 3]])
-            b1 = ti.Vector([x[c + n], x[c + n + 1], x[c + n + 2], x[c + n + 3]])
-            b2 = ti.Vector([x[c + 2 * n], x[c + 2 * n + 1], x[c + 2 * n + 2], x[c + 2 * n + 3]])
+            a, c = at + 4 * g * TILE, b + 12 * g
+            b0 = ti.Vector([x[c], x[c + 3], x[c + 6], x[c + 9]])
+            b1 = ti.Vector([x[c + 1], x[c + 4], x[c + 7], x[c + 10]])
+            b2 = ti.Vector([x[c + 2], x[c + 5], x[c + 8], x[c + 11]])
             for r in range(TILE):
                 v = ti.Vector([value[a + r], value[a + TILE + r], value[a + 2 * TILE + r], value[a + 3 * TILE + r]])
                 t0[r] += v.dot(b0)
                 t1[r] += v.dot(b1)
                 t2[r] += v.dot(b2)
         for c in range(columns // 4 * 4, columns):
-            b0, b1, b2 = x[b + c], x[b + n + c], x[b + 2 * n + c]
+            b0, b1, b2 = x[b + 3 * c], x[b + 3 * c + 1], x[b + 3 * c + 2]
             for r in range(TILE):
                 v = value[at + c * TILE + r]
                 t0[r] += v * b0
                 t1[r] += v * b1
                 t2[r] += v * b2
         for r in range(TILE):
-            front[to + r] = t0[r]
-            front[to + size + r] = t1[r]
-            front[to + 2 * size + r] = t2[r]
+            front[to + 3 * r] = t0[r]
+            front[to + 3 * r + 1] = t1[r]
+            front[to + 3 * r + 2] = t2[r]
 
 
 @ti.func
 def _descend(s: ti.i32, first: ti.i32, last: ti.i32, copies: ti.i32, node: IntTable, begin: Ints, rows: Ints,
              value: Reals, front: Reals, x: Reals, sums: Reals, at: ti.i32, lane: ti.i32):  # fmt: skip
-    """x1 = T^T [y1; x2], as far as the rows of the tiles first:last go, into a lane of `sums`, from `at` on. It takes
-    four columns at a time, so that [y1; x2] is read less often; of the last ones some are done again."""
+    """x1 = T^T [y1; x2], as far as the rows of the tiles first:last go, into `sums`, from `at` on, where two copies are
+    a `lane` apart. It takes four columns at a time, so that [y1; x2] is read less often; of the last ones some are done
+    again."""
     n, size = x.shape[0] // (3 * copies), front.shape[0] // (3 * copies)
     width, below = node[s + 1, 0] - node[s, 0], node[s + 1, 1] - node[s, 1]
     top, bottom = (first - node[s, 2]) * TILE, (last - node[s, 2]) * TILE
-    for q in range(3 * copies):
+    for copy in range(copies):
         for r in range(ti.max(top, width), ti.min(bottom, width + below)):
-            front[q * size + node[s, 3] + r] = x[q * n + rows[node[s, 1] + r - width]]
-        for c in range(width):
-            sums[q * lane + at + c] = 0.0
+            for k in ti.static(range(3)):
+                front[3 * (copy * size + node[s, 3] + r) + k] = x[3 * (copy * n + rows[node[s, 1] + r - width]) + k]
+        for c in range(3 * width):
+            sums[3 * (copy * lane + at) + c] = 0.0
     for tile in range(first, last):
         columns = _columns(s, tile, node)
         for copy in range(copies):  # inside, while the tile is in the cache
-            f = 3 * copy * size + node[s, 3] + (tile - node[s, 2]) * TILE
+            f = 3 * (copy * size + node[s, 3] + (tile - node[s, 2]) * TILE)
+            y0, y1, y2 = rows_of_tile(0.0), rows_of_tile(0.0), rows_of_tile(0.0)
+            for r in range(TILE):
+                y0[r], y1[r], y2[r] = front[f + 3 * r], front[f + 3 * r + 1], front[f + 3 * r + 2]
             for g in range((columns + 3) // 4):
                 a, left = begin[tile] + 4 * g * TILE, columns - 4 * g
                 b, c, d = a + TILE * (left > 1), a + 2 * TILE * (left > 2), a + 3 * TILE * (left > 3)
                 a0, a1, a2, b0, b1, b2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
                 c0, c1, c2, d0, d1, d2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
                 for r in range(TILE):
-                    y0, y1, y2 = front[f + r], front[f + size + r], front[f + 2 * size + r]
                     t, u, v, w = value[a + r], value[b + r], value[c + r], value[d + r]
-                    a0 += t * y0
-                    a1 += t * y1
-                    a2 += t * y2
-                    b0 += u * y0
-                    b1 += u * y1
-                    b2 += u * y2
-                    c0 += v * y0
-                    c1 += v * y1
-                    c2 += v * y2
-                    d0 += w * y0
-                    d1 += w * y1
-                    d2 += w * y2
-                to = 3 * copy * lane + at + 4 * g
+                    a0 += t * y0[r]
+                    a1 += t * y1[r]
+                    a2 += t * y2[r]
+                    b0 += u * y0[r]
+                    b1 += u * y1[r]
+                    b2 += u * y2[r]
+                    c0 += v * y0[r]
+                    c1 += v * y1[r]
+                    c2 += v * y2[r]
+                    d0 += w * y0[r]
+                    d1 += w * y1[r]
+                    d2 += w * y2[r]
+                to = 3 * (copy * lane + at + 4 * g)
                 for k, z0, z1, z2 in ti.static(((0, a0, a1, a2), (1, b0, b1, b2), (2, c0, c1, c2), (3, d0, d1, d2))):
                     if left > k:  # written so, because += is atomic
-                        sums[to + k] = sums[to + k] + z0
-                        sums[to + lane + k] = sums[to + lane + k] + z1
-                        sums[to + 2 * lane + k] = sums[to + 2 * lane + k] + z2
+                        sums[to + 3 * k] = sums[to + 3 * k] + z0
+                        sums[to + 3 * k + 1] = sums[to + 3 * k + 1] + z1
+                        sums[to + 3 * k + 2] = sums[to + 3 * k + 2] + z2
 
 
 @ti.kernel
@@ -168,8 +170,7 @@ def _levels_up(level: ti.i32, extent: IntTable, columns: IntTable, tile: IntTabl
 def _levels_down(level: ti.i32, extent: IntTable, columns: IntTable, piece: IntTable, node: IntTable, begin: Ints,
                  rows: Ints, place: IntTable, value: Reals, front: Reals, x: Reals, out: Vectors,
                  sums: Reals):  # fmt: skip
-    lanes = 3 * place.shape[0]
-    lane = sums.shape[0] // lanes
+    lane = sums.shape[0] // (3 * place.shape[0])
     for turn in range(turns(extent[level + 1, 2] - extent[level, 2])):
         i = extent[level, 2] + task(turn)
         if i < extent[level + 1, 2]:
@@ -177,11 +178,12 @@ def _levels_down(level: ti.i32, extent: IntTable, columns: IntTable, piece: IntT
                      piece[i, 3], lane)  # fmt: skip
     for i in range(extent[level, 0], extent[level + 1, 0]):
         j = columns[i, 0]
-        for q in range(lanes):
-            total = 0.0
-            for t in range(columns[i, 1], columns[i, 2]):
-                total += sums[q * lane + piece[t, 3] + j - node[piece[t, 0], 0]]
-            x[q * place.shape[1] + j] = total
+        for copy in range(place.shape[0]):
+            for k in ti.static(range(3)):
+                total = 0.0
+                for t in range(columns[i, 1], columns[i, 2]):
+                    total += sums[3 * (copy * lane + piece[t, 3] + j - node[piece[t, 0], 0]) + k]
+                x[3 * (copy * place.shape[1] + j) + k] = total
         _hand_out(j, place, x, out)
 
 
