@@ -246,17 +246,17 @@ class Compliance:
         if not len(free):
             return False
         body, share, local = self._body[free], self.share[free], self.local[free]
-        first, size = np.searchsorted(body, body), np.bincount(body)[body]
-        if size.sum() > MOST_ENTRIES or not all(self.shares[k].is_worth_it(size[share == k].max()) for k in {*share}):
+        first, size, kinds = np.searchsorted(body, body), np.bincount(body)[body], np.unique(share)
+        if size.sum() > MOST_ENTRIES or not all(self.shares[k].is_worth_it(size[share == k].max()) for k in kinds):
             return False
-        if any([self.shares[k].include(np.unique(local[share == k])) for k in {*share}]) or not self._stored:
+        if any([self.shares[k].include(np.unique(local[share == k])) for k in kinds]) or not self._stored:
             if sum(one.inverse.size for one in self.shares) > MOST_ENTRIES:
                 return False
             self._store()
         self.count, self.entries = len(free), int(size.sum())
         table = np.zeros((self.count, KINDS), np.int64)
         table[:, SLOT], table[:, START], table[:, SIZE], table[:, ROW] = free, first, size, self._row[free]
-        for k in {*share}:
+        for k in kinds:
             mine, one = share == k, self.shares[k]
             table[mine, LOCAL] = one.index[local[mine]]
             table[mine, BASE] = self._begin[k] + len(one.members) * table[mine, LOCAL]
