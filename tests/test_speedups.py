@@ -17,7 +17,7 @@ from pliant.core.backend import (
     RealTable,
     Vectors,
     desk_of,
-    is_on_one_thread,
+    runs_alone,
     share,
     task,
     threads_for,
@@ -161,7 +161,7 @@ def test_loops_on_one_thread_run_in_order():
             count_twice(n, x, y)
         assert (x.to_numpy() == np.arange(n)).all() and (y.to_numpy() == np.arange(n)).all()
     with threads_for(10**6):
-        assert not is_on_one_thread()
+        assert not runs_alone(count_twice)
 
 
 @ti.kernel

@@ -325,9 +325,9 @@ def threads_for(elements: int) -> contextlib.AbstractContextManager[None]:
     return speedups.one_thread.among(elements if _started == "cpu" else math.inf)
 
 
-def is_on_one_thread() -> bool:
-    """Whether kernels run in the calling thread now: several steps of an iteration may then be one launch."""
-    return speedups.one_thread.elements <= speedups.COMMON
+def runs_alone(kernel: Any) -> bool:
+    """Whether a kernel runs in the calling thread now: several steps of an iteration may then be one launch."""
+    return speedups.one_thread.takes(kernel._primal)
 
 
 def sync() -> None:

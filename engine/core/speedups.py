@@ -14,7 +14,7 @@ import operator
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -106,6 +106,10 @@ class OneThread:
         finally:
             self.elements = before
 
+    def takes(self, kernel: Any) -> bool:
+        """Whether a kernel runs in the calling thread now."""
+        return self.elements <= kernel.__dict__.get("few", COMMON)
+
     def twin(self, kernel: Any) -> Any:
         """The same kernel, compiled with serial loops."""
         known = kernel.__dict__
@@ -119,10 +123,17 @@ class OneThread:
 one_thread = OneThread()
 
 
-def light(kernel: Any) -> Any:
-    """Marks a kernel that does little with each element: it looks at no pairs."""
-    kernel._primal.few = LIGHT
-    return kernel
+def alone_up_to(elements: int) -> Callable[[Any], Any]:
+    """Marks a kernel that runs in one thread up to so many elements."""
+
+    def mark(kernel: Any) -> Any:
+        kernel._primal.few = elements
+        return kernel
+
+    return mark
+
+
+light = alone_up_to(LIGHT)  # marks a kernel that does little with each element: it looks at no pairs
 
 
 def serialise_twins() -> None:
@@ -374,7 +385,7 @@ def launch_quickly(keep: bool) -> None:
     slow, thread = kernel_impl.Kernel.__call__, threading.get_ident()
 
     def call(self: Any, *args: Any, **names: Any) -> Any:
-        one_thread.active = one_thread.elements <= self.__dict__.get("few", COMMON)
+        one_thread.active = one_thread.takes(self)
         if one_thread.active:
             self = one_thread.twin(self)
         launches, runtime = self.__dict__.get("launches"), self.runtime

@@ -26,7 +26,7 @@ import taichi as ti
 
 from pliant.boundary import images
 from pliant.boundary.images import Images
-from pliant.core.backend import is_on_one_thread, upload
+from pliant.core.backend import runs_alone, upload
 from pliant.core.fields import Field
 from pliant.core.options import param, positive
 from pliant.core.reduce import BLOCKS
@@ -215,7 +215,7 @@ class Projection(PressureSolver):
         """Sweeps until the error is below the tolerance."""
         iterations, step, goal, error = 0, sweeps.first_step, tolerance, self.error()
         least, most = max(least, sweeps.least), self.options.max_iterations
-        if sweeps.by_turns and is_on_one_thread():
+        if sweeps.by_turns and runs_alone(system.solve):
             iterations = sweeps.run_all(tolerance, least, most)
             error, least = self.error(), iterations
         while iterations < least or ((error > goal or sweeps.unsettled(tolerance)) and iterations < most):

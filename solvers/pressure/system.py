@@ -53,7 +53,7 @@ from pliant.core.backend import (
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference_of_points
 from pliant.core.reduce import BLOCKS, block, blocks
-from pliant.core.speedups import light
+from pliant.core.speedups import alone_up_to, light
 
 FIELDS = (
     Field("xq", "point", "m, Pa s^2", "position, and the last change of q"),
@@ -74,6 +74,7 @@ REST = 1.0001
 COMPRESSION, TWO_SIDED, LENGTH, CURVATURE, LARGEST, MEMBERS, SOURCE, SQUARE, SUMS = range(9)
 BOTH_SIDES = 2.0  # tolerance of the two-sided error, in tolerances of compression
 UNBOUNDED = 1e30  # a tension that no pressure reaches
+IN_ONE_LAUNCH = 4000  # particles up to which all sweeps of a solve are: two threads would take as long (measured)
 SAMPLES = 4096  # particles that tell the mean of a source
 # What makes a particle special: walls add to its sums, its gradients are corrected, or those of a neighbor are
 AT_WALL, CORRECTED, BENT = 1, 2, 4
@@ -420,6 +421,7 @@ def total_of(k: ti.template(), n: ti.i32, partial: ti.template()):
     return total
 
 
+@alone_up_to(IN_ONE_LAUNCH)
 @ti.kernel
 def solve(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System, V: Reals,
           volume: ti.f32, inverse_density: Reals, least: ti.f32, rate: ti.f32, tolerance: ti.f32, fewest: ti.i32,
