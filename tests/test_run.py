@@ -161,15 +161,15 @@ def uninterrupted(tmp_path_factory):
 
 def stop_after(monkeypatch, steps, what):
     """Lets something happen after so many steps of this process."""
-    original, count = pl.Simulation.step, [0]
+    original, count = pl.Simulation._move, [0]
 
-    def step(sim, dt=None):
-        original(sim, dt)
+    def step(sim, dt, free):
+        original(sim, dt, free)
         count[0] += 1
         if count[0] == steps:
             what()
 
-    monkeypatch.setattr(pl.Simulation, "step", step)
+    monkeypatch.setattr(pl.Simulation, "_move", step)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -206,19 +206,19 @@ def test_momentum_is_kept_as_water_seeps_in():
 
 
 def test_water_of_two_bodies_seeps():
-    """A basin on each side, each a body of its own."""
+    """A basin on each side, each a body of its own. Later, what drips out of the sand is of the first of them."""
     scene = pl.Scene(particle_radius=D / 2, periodic=(None, None, LAYERS * D))
     scene.add(pl.Box(size=(16 * D, 3, 9), center=(8 * D, 1.5, 0)), pl.Boundary(inside_out=True), name="tank")
     scene.add(block(6, 10, 0, 10), pl.Granular(grain_diameter=2e-2, saturation=0.0), name="sand").fix()
     scene.add(block(0, 6, 0, 6), pl.Fluid(), name="left")
     scene.add(block(10, 16, 0, 6), pl.Fluid(), name="right")
     sim = scene.build(quiet=True)
-    sim.run(0.4)
+    sim.run(0.15)
     held = 0.4 * (sim["sand"].saturation * sim["sand"].volume).sum()
     assert held > 0.2 * 0.4 * sim["sand"].volume.sum()
     for name in ("left", "right"):
         lost = 36 * LAYERS * D**3 - sim[name].volume.sum()
-        assert 0.3 * held < lost < 0.7 * held
+        assert lost == pytest.approx(0.5 * held, rel=1e-2)
         assert sim[name].volume.min() > 0.3 * D**3
 
 

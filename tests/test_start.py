@@ -101,4 +101,5 @@ def test_help_names_the_parameters_of_looks():
 
 def test_help_names_the_cases_of_validate():
     validate.load_cases()
-    assert validate.case_names() == list(validate.CASES)
+    own = [name for name, case in validate.CASES.items() if case.__module__.startswith("pliant.tools.validation.")]
+    assert sorted(validate.case_names()) == sorted(own)

@@ -88,7 +88,7 @@ def as_json(results: dict[str, list[Result]], quick: bool) -> str:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The command line, checked."""
-    names = case_names()
+    names = list(dict.fromkeys((*case_names(), *CASES)))
     parser = argparse.ArgumentParser(prog="pliant validate", description=(__doc__ or "").split("\n\n")[1])
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"some of {', '.join(names)}; all if none is named")
     parser.add_argument("--quick", action="store_true", help="low resolutions, about a minute for all")

@@ -26,6 +26,8 @@ CUTS = 8  # rounds of moving vertices onto walls; three settle a box, a few more
 SLACK = 0.02  # of the distance kept from a wall: what is that close to it has arrived
 MOST_PLANES = 5000  # of a container: enough for round shapes; beyond (scans), a surface that bulges by a hair will do
 MOST_DEPTHS = 4_000_000  # depths below planes that are computed at a time, so that memory stays bounded
+TWINS = 1e-5  # in radii: vertices nearer to each other are in one place
+APART = 1e-3  # of the way to a neighbor by which a vertex is moved away from another in its place
 NORMAL = "normal"  # the field of the mesh that holds its normals
 
 
@@ -48,8 +50,10 @@ def reconstruct(cloud: Cloud, radius: float, walls: np.ndarray | None = None) ->
     mesh, columns = _splash(x, radius, [_columns(fields[name])[origins] for name in names])
     vertices, faces = np.array(mesh.mesh.vertices), np.array(mesh.mesh.triangles).astype(np.int64)
     normals = np.nan_to_num(mesh.point_attributes["normals"])  # where triangles have no area
+    free = vertices.copy()
     vertices, normals = _cut(vertices, normals, planes, INSET * radius)
     spread = _neighbor_means(faces, len(vertices))
+    _part_twins(vertices, np.nonzero((vertices != free).any(axis=1))[0], faces, TWINS * radius)
     shaped = {
         name: _smoothed(values, spread).reshape(len(vertices), *fields[name].shape[1:])
         for name, values in zip(names, columns, strict=True)
@@ -199,6 +203,15 @@ def _neighbor_means(faces: np.ndarray, count: int) -> csr_matrix:
     links = csr_matrix((np.ones(len(i), np.float32), (i, j)), (count, count)) + identity(count, np.float32, "csr")
     links.data[:] = 1.0  # each edge was counted once for each of its triangles
     return (diags_array(1.0 / np.asarray(links.sum(axis=1)).ravel()) @ links).astype(np.float32)
+
+
+def _part_twins(vertices: np.ndarray, moved: np.ndarray, faces: np.ndarray, close: float) -> None:
+    """Moves vertices apart that a cut has put into one place, in an edge of the container: programs that merge such
+    vertices would see an open surface. Each goes towards the farthest of its neighbors, which are all inside."""
+    _, first = np.unique(np.round(vertices[moved] / close), axis=0, return_index=True)
+    for twin in np.delete(moved, first):
+        around = vertices[faces[(faces == twin).any(axis=1)].ravel()] - vertices[twin]
+        vertices[twin] += np.float32(APART) * around[np.argmax((around**2).sum(axis=1))]
 
 
 def _smoothed(values: np.ndarray, means: csr_matrix) -> np.ndarray:
