@@ -77,18 +77,23 @@ def look_around(lo: ti.i32, hi: ti.i32, wraps: ti.template(), period: ti.templat
     """Rows of sum_j G_ij (u_i - u_j)^T, with sum_j G_ij as the fourth column, into Lx, Ly, Lz, where there is room for
     them now; and -sum_j G_ij . x_ij into `response`. In vector code (see `system`)."""
     for i in range(lo, hi):
-        xi, ui, square = c.xo[i], c.u[i], vec4(0.0)
+        xi, square = c.xo[i], vec4(0.0)
+        for k in range(c.span[i][0], c.span[i][1]):
+            dx = difference_of_points(xi, c.xo[c.neighbor[k]], wraps, period)
+            square -= c.factor[k] * dx * dx
+        c.response[i] = square.sum()
+    for i in range(lo, hi):
+        xi, ui = c.xo[i], c.u[i] + vec4(0.0, 0.0, 0.0, 1.0)
         x, y, z = vec4(0.0), vec4(0.0), vec4(0.0)
         for k in range(c.span[i][0], c.span[i][1]):
             j = c.neighbor[k]
-            dx = difference_of_points(xi, c.xo[j], wraps, period)
-            G, du = c.factor[k] * dx, ui - c.u[j] + vec4(0.0, 0.0, 0.0, 1.0)
-            square -= G * dx
+            G, du = c.factor[k] * difference_of_points(xi, c.xo[j], wraps, period), ui - c.u[j]
             x += G[0] * du
             y += G[1] * du
             z += G[2] * du
-        c.Lx[i], c.Ly[i], c.Lz[i] = x, y, z
-        c.response[i] = square.sum()
+        c.Lx[i] = x
+        c.Ly[i] = y
+        c.Lz[i] = z
 
 
 @ti.func
