@@ -295,11 +295,13 @@ def task(turn: ti.i32) -> ti.i32:
 
 @ti.func
 def share(turn: ti.i32, tasks: ti.i32) -> ti.i32:
-    """The same, where a thread gets tasks that follow each other, because these share what they read."""
+    """The same, where tasks of a share follow each other, because such tasks read much of the same."""
     result = turn
     if ti.static(_deals()):
-        each = (tasks + SHARES * ((tasks + DEAL - 1) // DEAL) - 1) // (SHARES * ((tasks + DEAL - 1) // DEAL))
-        result = ti.select(turn % ROUNDS < each, turn // ROUNDS * each + turn % ROUNDS, tasks)
+        shares, first = SHARES * ((tasks + DEAL - 1) // DEAL), turn // DEAL * SHARES
+        each = (tasks + shares - 1) // shares
+        place = (first + mixed(turn // ROUNDS - first)) * each + turn % ROUNDS
+        result = ti.select(turn % ROUNDS < each, place, tasks)
     return result
 
 
