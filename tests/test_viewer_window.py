@@ -122,8 +122,7 @@ def test_a_slider_changes_the_physics(desk, start):
     assert abs(fallen) < 0.6 * abs(changed["knobs"]["/gravity.y"]) * later["time"] ** 2 + 1e-4
     desk.click("Simulation/Original values")
     desk.until(lambda line: line["knobs"]["/gravity.y"] == -9.81)
-    low = desk.until(lambda line: line["time"] > later["time"] + 0.2)
-    assert low["middles"]["cube"][1] < later["middles"]["cube"][1] - 0.05
+    desk.until(lambda line: line["middles"]["cube"][1] < later["middles"]["cube"][1] - 0.05)
     desk.click("Simulation/fold ")
 
 
