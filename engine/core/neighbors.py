@@ -385,11 +385,7 @@ class Neighbors:
     @property
     def pairs(self) -> tuple:
         """What kernels over pairs take after n: wraps, period, x, span, neighbor, factor."""
-        return self.pairs_of(self.particles.x)
-
-    def pairs_of(self, x: ti.Ndarray) -> tuple:
-        """The same with places in another array, such as one of points."""
-        return (self.wraps, self.period, x, self.span, self.neighbor, self.factor)
+        return (self.wraps, self.period, self.particles.x, self.span, self.neighbor, self.factor)
 
     def update(self, low: np.ndarray, high: np.ndarray) -> None:
         """Sorts the particles, which lie in the box low..high, and builds lists, gradients and densities."""

@@ -7,7 +7,7 @@ import taichi as ti
 
 from pliant.core.backend import Ints, Points, Reals, RealTable, Spans, Vectors, vec3, vec4
 from pliant.core.fields import gather
-from pliant.core.neighbors import difference
+from pliant.core.neighbors import difference, difference_of_points
 from pliant.core.reduce import BLOCKS, add_up, block
 from pliant.core.speedups import light
 from pliant.core.world import Coupling, World
@@ -17,7 +17,6 @@ from pliant.solvers.elasticity.compliance import Compliance
 from pliant.solvers.elasticity.momentum import Momenta
 from pliant.solvers.elasticity.rubbing import Rubbing
 from pliant.solvers.elasticity.settling import CALM, SETTLING
-from pliant.solvers.elasticity.strain import apart
 from pliant.solvers.pressure import system
 from pliant.solvers.stage import Stage, material_table
 
@@ -51,7 +50,7 @@ def _part_own(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span
             for k in range(span[i][0], span[i][1]):
                 j = neighbor[k]
                 if j != i:
-                    d = apart(rest[i], rest[j], wraps, period)
+                    d = difference_of_points(rest[i], rest[j], wraps, period)
                     if d[3] == 0.0 and d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < reach * reach:
                         factor[k] = 0.0
                     else:

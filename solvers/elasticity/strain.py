@@ -8,19 +8,10 @@ x the weight of the particle beside the position, and `columns` are those of T a
 import taichi as ti
 
 from pliant.core.backend import Ints, Matrices, Points, Reals, Vectors, mat3, vec3, vec4
-from pliant.core.neighbors import INVERSE_LENGTH, LENGTH
+from pliant.core.neighbors import difference_of_points
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.rotation import rotation_of
 from pliant.core.speedups import light
-
-
-@ti.func
-def apart(a: vec4, b: vec4, wraps: ti.template(), period: ti.template()):
-    """a - b, the shortest of its images across periodic boundaries where there are any."""
-    d = a - b
-    if ti.static(wraps):
-        d -= vec4(period[LENGTH], 0.0) * ti.round(d * vec4(period[INVERSE_LENGTH], 0.0))
-    return d
 
 
 @ti.func
@@ -65,7 +56,7 @@ def measure_strain(n: ti.i32, wraps: ti.template(), period: Vectors, X: Points, 
         s0, s1, s2, h0, h1, h2 = vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0)
         for k in range(start[e], start[e + 1]):
             j = neighbor[k]
-            Xij, xij = apart(X[e], X[j], wraps, period), apart(x[e], x[j], wraps, period)
+            Xij, xij = difference_of_points(X[e], X[j], wraps, period), difference_of_points(x[e], x[j], wraps, period)
             a, b = factor[k] * Xij, zero_energy[k] * Xij
             s0 += a[0] * xij
             s1 += a[1] * xij
@@ -89,7 +80,7 @@ def find_forces(n: ti.i32, wraps: ti.template(), period: Vectors, X: Points, sta
         stretched, held, first, second = vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0)
         for k in range(start[e], start[e + 1]):
             j = neighbor[k]
-            Xij, xij = apart(X[e], X[j], wraps, period), apart(x[e], x[j], wraps, period)
+            Xij, xij = difference_of_points(X[e], X[j], wraps, period), difference_of_points(x[e], x[j], wraps, period)
             both = 2.0 * x[e][3] - xij[3]  # of the weights
             stretched += factor[k] * times_columns(6 * j, columns, Xij)
             held += zero_energy[k] * (times_columns(6 * j + 3, columns, Xij) - both * xij)
@@ -109,7 +100,8 @@ def add_zero_energy_forces(n: ti.i32, wraps: ti.template(), period: Vectors, X: 
         total = vec3(0.0)
         for k in range(start[e], start[e + 1]):
             j = neighbor[k]
-            Xij, xij = apart(X[e], X[j], wraps, period).xyz, apart(x[e], x[j], wraps, period).xyz
+            Xij = difference_of_points(X[e], X[j], wraps, period).xyz
+            xij = difference_of_points(x[e], x[j], wraps, period).xyz
             error = (F[e] + F[j]) @ Xij - 2.0 * xij
             total += 0.5 * spring[k] * error.dot(xij) / ti.max(xij.norm_sqr(), 1e-30) * xij
         f[e] += scale * total
@@ -128,7 +120,8 @@ def sum_energy(n: ti.i32, wraps: ti.template(), period: Vectors, X: Points, star
             own = 0.5 * shear[e] * (F[e] - R[e] @ S[e]).norm_sqr() + 0.5 * lame_lambda[e] * trace**2
             for k in range(start[e], start[e + 1]):
                 j = neighbor[k]
-                Xij, xij = apart(X[e], X[j], wraps, period).xyz, apart(x[e], x[j], wraps, period).xyz
+                Xij = difference_of_points(X[e], X[j], wraps, period).xyz
+                xij = difference_of_points(x[e], x[j], wraps, period).xyz
                 own += 0.5 * zero_energy[k] * (F[e] @ Xij - xij).norm_sqr()
             total += x[e][3] * own
         partial[s] = total
@@ -154,7 +147,7 @@ def respond(n: ti.i32, wraps: ti.template(), period: Vectors, X: Points, start: 
         s0, s1, s2 = vec4(0.0), vec4(0.0), vec4(0.0)
         for k in range(start[e], start[e + 1]):
             j = neighbor[k]
-            a, du = factor[k] * apart(X[e], X[j], wraps, period), u[j] - u[e]
+            a, du = factor[k] * difference_of_points(X[e], X[j], wraps, period), u[j] - u[e]
             s0 += du[0] * a
             s1 += du[1] * a
             s2 += du[2] * a
@@ -171,7 +164,7 @@ def resist(n: ti.i32, wraps: ti.template(), period: Vectors, X: Points, start: I
         total, first = vec4(0.0), vec4(0.0)
         for k in range(start[e], start[e + 1]):
             j = neighbor[k]
-            a = factor[k] * apart(X[e], X[j], wraps, period)
+            a = factor[k] * difference_of_points(X[e], X[j], wraps, period)
             total += times_columns(6 * j, columns, a)
             first += a
         total += times_columns(6 * e, columns, first)
