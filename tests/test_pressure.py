@@ -47,7 +47,7 @@ def push(sim, q, velocities=True):
     p, solver = sim.world.particles, sim.pressure
     p.q.fill(0.0)
     p.set("residual", q * p.numpy("D"))
-    system.iterate(p.n, *solver.operator(velocities), p.V, D**3, p.inverse_density, 0.0, 1.0, 1.0, p.shift,
+    SWEEP
                    solver.partial, solver.sums)  # fmt: skip
     return p.numpy("u")[:, :3].astype(float), p.numpy("response").astype(float)
 

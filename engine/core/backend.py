@@ -269,7 +269,7 @@ def _spread_workers() -> None:
             return  # it costs speed, nothing else
 
 
-def _deals() -> bool:
+def deals() -> bool:
     """Whether tasks have to be dealt out: on several threads of a CPU. A GPU takes them as they come."""
     return _started == "cpu" and not speedups.one_thread.active
 
@@ -278,7 +278,7 @@ def _deals() -> bool:
 def turns(tasks: ti.i32) -> ti.i32:
     """How many rounds a loop needs, so that all threads take part in so many tasks."""
     rounds = tasks
-    if ti.static(_deals()):
+    if ti.static(deals()):
         rounds = (tasks + DEAL - 1) // DEAL * DEAL
     return rounds
 
@@ -287,7 +287,7 @@ def turns(tasks: ti.i32) -> ti.i32:
 def task(turn: ti.i32) -> ti.i32:
     """The task of one of these rounds, each a different one; those beyond the last are none."""
     result = turn
-    if ti.static(_deals()):
+    if ti.static(deals()):
         first = turn // DEAL * DEAL
         result = first + mixed((turn - first) // ROUNDS) + turn % ROUNDS * SHARES
     return result
@@ -297,7 +297,7 @@ def task(turn: ti.i32) -> ti.i32:
 def share(turn: ti.i32, tasks: ti.i32) -> ti.i32:
     """The same, where tasks of a share follow each other, because such tasks read much of the same."""
     result = turn
-    if ti.static(_deals()):
+    if ti.static(deals()):
         shares, first = SHARES * ((tasks + DEAL - 1) // DEAL), turn // DEAL * SHARES
         each = (tasks + shares - 1) // shares
         place = (first + mixed(turn // ROUNDS - first)) * each + turn % ROUNDS
@@ -328,8 +328,13 @@ def threads_for(elements: int) -> contextlib.AbstractContextManager[None]:
 
 
 def runs_alone(kernel: Any) -> bool:
-    """Whether a kernel runs in the calling thread now: several steps of an iteration may then be one launch."""
+    """Whether a kernel runs in the calling thread now."""
     return speedups.one_thread.takes(kernel._primal)
+
+
+def workers() -> int:
+    """Threads of the CPU that can do a kernel together (`core.team`); none on a GPU."""
+    return ti.lang.impl.current_cfg().cpu_max_num_threads if _started == "cpu" else 0
 
 
 def sync() -> None:

@@ -17,7 +17,7 @@ from pliant.solvers.elasticity.compliance import Compliance
 from pliant.solvers.elasticity.momentum import Momenta
 from pliant.solvers.elasticity.rubbing import Rubbing
 from pliant.solvers.elasticity.settling import CALM, SETTLING
-from pliant.solvers.pressure import system
+from pliant.solvers.pressure import sweeps
 from pliant.solvers.stage import Stage, material_table
 
 TOUCH = 0.05  # density ratio by walls and other solids from which on they count as touching
@@ -183,8 +183,8 @@ class ElasticContact(Coupling):
         if not self.touches_solids:
             return
         self.balance.tally(dt, step, least, self.elasticity.momenta)
-        sums[system.LENGTH] += self.balance.sums[balance.LENGTH]
-        sums[system.CURVATURE] += self.balance.sums[balance.CURVATURE]
+        sums[sweeps.LENGTH] += self.balance.sums[balance.LENGTH]
+        sums[sweeps.CURVATURE] += self.balance.sums[balance.CURVATURE]
 
     def unsettled(self, dt: float, tolerance: float) -> bool:
         """Whether solids in contact still slip or close by more than a share of their motion, or of what one could see.

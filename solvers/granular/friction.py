@@ -61,7 +61,7 @@ from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.world import BodyGroup, World
-from pliant.solvers.pressure import system
+from pliant.solvers.pressure import sweeps, system
 from pliant.solvers.pressure.system import times
 
 FIELDS = (
@@ -84,7 +84,7 @@ SHARE = 0.02  # of the motion in a step that may be left wrong
 CALM = 5e-3  # in sqrt(g d): below this speed nothing moves that one could see
 NOISE = 2e-7  # what single precision leaves
 TINY = 1e-30
-SLIP = system.SUMS  # beyond the sums of the pressure system: the strain that friction has not stopped yet
+SLIP = sweeps.SUMS  # beyond the sums of the pressure system: the strain that friction has not stopped yet
 SPEED = SLIP + 1  # and the speeds
 SUMS = SPEED + 1
 SLOPE, COHESION, ELASTIC, PAIRS = range(4)  # columns of the table of materials; the last, and those after it, of pairs
@@ -199,9 +199,9 @@ def update(i: ti.i32, material: ti.template(), law: ti.template(), dt: ti.f32, s
     old, tension = c.q[i], -cohesion * dt * dt
     q = 0.0
     if c.D[i] > c.least:
-        q = system.projected(old, step, c.residual[i], c.D[i], c.least, c.inside[i])
+        q = sweeps.projected(old, step, c.residual[i], c.D[i], c.least, c.inside[i])
         if tension < 0.0 and q == 0.0:  # parting counts from here, not from the rest density
-            parting = c.residual[i] - ti.min(c.density[i] + c.wall_density[i] - system.REST, 0.0)
+            parting = c.residual[i] - ti.min(c.density[i] + c.wall_density[i] - sweeps.REST, 0.0)
             q = ti.min(ti.max(old + step * parting / c.D[i], tension), 0.0)
     c.q[i], c.change[i] = q, q - old
     s = stress[i]
@@ -273,12 +273,12 @@ def tally(k: ti.i32, n: ti.i32, v: ti.template(), c: ti.template(), partial: ti.
         c.residual[i] = r
         if c.D[i] > c.least:
             over += ti.max(r, 0.0)
-            error += system.two_sided(r, c.q[i], c.inside[i])
+            error += ti.abs(sweeps.counted(r, c.q[i], c.inside[i]))
             worst = ti.max(worst, r)
             total += c.part[i]
             speed += v[i].norm()
-    partial[k, system.COMPRESSION], partial[k, system.TWO_SIDED], partial[k, system.LARGEST] = over, error, worst
-    partial[k, system.LENGTH], partial[k, system.CURVATURE], partial[k, SLIP] = total[0], total[1], total[2]
+    partial[k, sweeps.COMPRESSION], partial[k, sweeps.TWO_SIDED], partial[k, sweeps.LARGEST] = over, error, worst
+    partial[k, sweeps.LENGTH], partial[k, sweeps.CURVATURE], partial[k, SLIP] = total[0], total[1], total[2]
     partial[k, SPEED] = speed
 
 
@@ -301,7 +301,7 @@ def _sweep(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wrap
         tally(k, n, v, c, partial)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
-        system.total_up(k, n, partial, sums)
+        sweeps.total_up(k, n, partial, sums)
 
 
 @ti.kernel
@@ -329,7 +329,7 @@ def _follow(n: ti.i32, mixed: ti.template(), material: Ints, law: RealTable, wra
         tally(k, n, v, c, partial)
     ti.loop_config(serialize=True)
     for k in range(SUMS):
-        system.total_up(k, n, partial, sums)
+        sweeps.total_up(k, n, partial, sums)
 
 
 class Friction:

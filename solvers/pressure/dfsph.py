@@ -18,7 +18,7 @@ from pliant.core.fields import Field
 from pliant.core.options import positive
 from pliant.core.world import World
 from pliant.solvers.pressure import correction, free
-from pliant.solvers.pressure.projection import PressureSweeps, Projection, ProjectionOptions
+from pliant.solvers.pressure.projection import Projection, ProjectionOptions
 from pliant.solvers.stage import SolveResult
 
 KICK = 3e-4  # mean compression that velocities may undo in a step
@@ -64,7 +64,7 @@ class DFSPHSolver(Projection):
         p.shift.fill(0.0)
         p.q.fill(0.0)
         self.predict(dt, 1.0, 1.0, velocities=False)
-        result = self.iterate(PressureSweeps(self, p.shift, 1.0), self.options.max_density_error, 0)
+        result = self.iterate(self.pressure_sweeps(p.shift, 1.0), self.options.max_density_error, 0.0, 0)
         if self.tense:
             correction.spread(p.n, dt, self.world.spacing, p.inside, p.inverse_density, p.p, p.lopsided, p.shift)
         if result.iterations or self.tense:
