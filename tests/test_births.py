@@ -284,17 +284,17 @@ def test_a_drain_may_take_everything():
 
 
 def test_freed_memory_is_used_again_and_nothing_is_compiled_anew():
-    from pliant.solvers.pressure import system
+    from pliant.solvers.pressure import sweeps
 
     scene = tank()
     scene.emit(pl.Disc(radius=0.06, center=(0, 0.5, 0)), pl.Fluid(), velocity=(0, -2, 0), name="tap")
     scene.drain(pl.Box(size=(0.4, 0.1, 0.4), center=(0, 0.05, 0)), name="sink")
     sim = scene.build()
     sim.run(0.4)
-    capacity, compiled = sim.world.particles.capacity, len(system.iterate._primal.compiled_kernels)
+    capacity, compiled = sim.world.particles.capacity, len(sweeps.sweep_together._primal.compiled_kernels)
     sim.run(0.4)
     assert sim["sink"].count > 100 and sim.world.particles.capacity == capacity
-    assert len(system.iterate._primal.compiled_kernels) == compiled
+    assert len(sweeps.sweep_together._primal.compiled_kernels) == compiled
 
 
 def test_too_many_particles_for_the_memory_are_told(monkeypatch):

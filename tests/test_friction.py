@@ -6,7 +6,7 @@ import pytest
 import pliant as pl
 from pliant.core.smoothing import smoothing
 from pliant.solvers.granular import friction
-from pliant.solvers.pressure import system
+from pliant.solvers.pressure.sweeps import REST
 
 D, G, DT = 0.02, 9.81, 4e-3
 
@@ -84,7 +84,7 @@ class Twin:
 
     def sweep(self, q, s, r, residual, v, mean_pressure, step, dt):
         new = np.maximum(q + step * residual / self.D, 0.0)
-        gap = np.minimum(self.density + self.wall_density - system.REST, 0.0)
+        gap = np.minimum(self.density + self.wall_density - REST, 0.0)
         torn = np.clip(q + step * (residual - gap) / self.D, -self.cohesion * dt**2, 0.0)
         new = np.where(new > 0, new, torn)
         bound = np.sqrt(2) * (self.slope * mean_pressure + self.cohesion * dt**2)

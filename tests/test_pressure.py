@@ -9,7 +9,7 @@ import pliant as pl
 from pliant.boundary import images
 from pliant.core.backend import threads_for
 from pliant.core.smoothing import smoothing
-from pliant.solvers.pressure import free, system
+from pliant.solvers.pressure import free, sweeps
 
 D = 0.1
 DT = 2e-3
@@ -47,8 +47,9 @@ def push(sim, q, velocities=True):
     p, solver = sim.world.particles, sim.pressure
     p.q.fill(0.0)
     p.set("residual", q * p.numpy("D"))
-    SWEEP
-                   solver.partial, solver.sums)  # fmt: skip
+    sweeps.find_changes(p.n, 1.0, 0.0, solver.arrays)
+    sweeps.sweep(p.n, *solver.operator(velocities), p.V, D**3, p.inverse_density, 0.0, 1.0, 1.0, 0.0, p.shift,
+                 solver.partial, solver.sums)  # fmt: skip
     return p.numpy("u")[:, :3].astype(float), p.numpy("response").astype(float)
 
 

@@ -490,16 +490,16 @@ def test_the_operator_stays_symmetric_under_a_coupling():
     p.set("x", p.numpy("x") + rng.uniform(-0.1, 0.1, (p.n, 3)) * D)
     sim.find_neighbors()
     solver.prepare()
-    from pliant.solvers.pressure import system
+    from pliant.solvers.pressure import sweeps
 
     def column(q, coupled):
         p.set("q", 0.0 * q)
         p.set("residual", p.numpy("D") * q)
         operator = (p.n, *solver.operator())
-        system.push(*operator, p.inverse_density, 0.0, 1.0, p.a)
+        sweeps.push(*operator, p.inverse_density, 0.0, 1.0, p.a)
         if coupled:
             Sled(sim.world, 1).constrain(p.a)
-        system.follow(*operator, p.V, D**3, 0.0, 0.0, p.a, p.shift, solver.partial, solver.sums)
+        sweeps.follow(*operator, p.V, D**3, 0.0, 0.0, p.a, p.shift, solver.partial, solver.sums)
         return -p.numpy("response").astype(float)
 
     free, bound = (np.stack([column(unit, coupled) for unit in np.eye(p.n)], axis=1) for coupled in (False, True))

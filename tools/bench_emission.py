@@ -51,7 +51,7 @@ def tank(particles: int) -> Any:
 def measure(case: Case) -> dict[str, Any]:
     """Grows a scene in this process, and compares it with one that was built as large."""
     import pliant as pl
-    from pliant.solvers.pressure import system
+    from pliant.solvers.pressure import sweeps
 
     sim, compiled = tank(case.particles).build(quiet=True), 0
     births, all_steps, capacities = [], [], set()
@@ -62,7 +62,7 @@ def measure(case: Case) -> dict[str, Any]:
         births.append(sim.seconds["births"])
         capacities.add(sim.world.particles.capacity)
         if sim.step_count == 5:
-            compiled = len(system.iterate._primal.compiled_kernels)
+            compiled = len(sweeps.sweep_together._primal.compiled_kernels)
     sim.change("nozzle", velocity=(0, 0, 0))
     with tempfile.TemporaryDirectory() as folder:
         sim.save(Path(folder) / "state.npz")
@@ -78,7 +78,7 @@ def measure(case: Case) -> dict[str, Any]:
         "particles": sim.particles, "steps": len(all_steps), "growth_seconds": sum(all_steps),
         "births_share": sum(births) / sum(all_steps), "births_ms": 1e3 * fmean(births),
         "doublings": len(capacities) - 1,
-        "compiled_anew": len(system.iterate._primal.compiled_kernels) - compiled, "grown_ms": median(grown_ms),
+        "compiled_anew": len(sweeps.sweep_together._primal.compiled_kernels) - compiled, "grown_ms": median(grown_ms),
         "built_ms": median(built_ms), "ratio": median(grown_ms) / median(built_ms),
     }  # fmt: skip
 

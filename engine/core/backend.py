@@ -322,6 +322,19 @@ def mixed(share: ti.i32) -> ti.i32:
     return (share & 1) << 4 | (share & 2) << 2 | (share & 4) | (share & 8) >> 2 | (share & 16) >> 4
 
 
+@ti.func
+def vector_at(array: ti.template(), i: ti.i32):
+    """An element of an array of vectors of three, by its components (see `speedups.with_vectors`)."""
+    return vec3(array[i][0], array[i][1], array[i][2])
+
+
+@ti.func
+def set_vector(array: ti.template(), i: ti.i32, value: vec3):
+    """Writes an element in this way."""
+    for k in ti.static(range(3)):
+        array[i][k] = value[k]
+
+
 def threads_for(elements: int) -> contextlib.AbstractContextManager[None]:
     """While it lasts, kernels run in one thread or in all, as suits so many elements on the CPU."""
     return speedups.one_thread.among(elements if _started == "cpu" else math.inf)

@@ -8,9 +8,9 @@ A neighborhood is then at most nine contiguous runs of particles, each just as l
 GROUP particles that follow each other search theirs together, one in each lane of a vector: candidates are read once
 for all of them, and appended without a branch (write always, advance the counter by the test).
 
-Lists are rows of one long array, without gaps between those of BLOCK particles, which one thread makes: particle i has
-the entries `span[i][0]` to `span[i][1]`. Beside each neighbor stands the factor V_j W'(r) / r of its gradient, so the
-pressure iterations need positions and nothing else:
+Lists are rows of one long array, almost without gaps (STRIDE) between those of BLOCK particles, which one thread makes:
+particle i has the entries `span[i][0]` to `span[i][1]`. Beside each neighbor stands the factor V_j W'(r) / r of its
+gradient, so the pressure iterations need positions and nothing else:
 
     G_ij = V_j grad W_ij = factor x_ij.
 
@@ -37,6 +37,7 @@ from pliant.core.backend import (
     turns,
     vec3,
     vec4,
+    vector_at,
 )
 from pliant.core.fields import read_first
 from pliant.core.particles import Particles
@@ -48,6 +49,7 @@ BLOCK = 64  # particles whose rows stand together
 START_ROOM = 32  # entries a particle that there is room for; a full neighborhood has 26-32 members at rest
 START_DEPTH = 96  # entries that one particle may have
 RUN = 32  # candidates between two looks whether there is depth enough
+STRIDE = 2  # rows take a multiple of so many entries: behind their end may stand one whose factor is zero
 GROWTH = 1.25  # of the lists, beyond what is needed
 X_CELLS = 4  # cells per support along x: candidates come from runs cut to this precision
 SCAN_BLOCKS = 256
@@ -91,8 +93,24 @@ def difference_of_points(xi: vec4, xj: vec4, wraps: ti.template(), period: ti.te
     """The same for vectors of four: the last component is the difference of whatever they carry beside positions."""
     dx = xi - xj
     if ti.static(wraps):
-        dx -= vec4(period[LENGTH], 0.0) * ti.round(dx * vec4(period[INVERSE_LENGTH], 0.0))
+        length, inverse = vector_at(period, LENGTH), vector_at(period, INVERSE_LENGTH)
+        dx = dx - vec4(length, 0.0) * ti.round(dx * vec4(inverse, 0.0))
     return dx
+
+
+@ti.func
+def sum_row(term: ti.template(), i: ti.i32, first: ti.i32, end: ti.i32, wraps: ti.template(), period: ti.template(),
+            c: ti.template()):  # fmt: skip
+    """sum_k term(i, k, wraps, period, c), of vectors of four, over a row of pairs. Two sums side by side, because an
+    addition has to wait for the one before: the entry that stands behind a row (STRIDE) adds nothing to a term with a
+    factor."""
+    even, odd = vec4(0.0), vec4(0.0)
+    k = first
+    while k < end:
+        even += term(i, k, wraps, period, c)
+        odd += term(i, k + 1, wraps, period, c)
+        k += STRIDE
+    return even + odd
 
 
 @light
@@ -333,7 +351,7 @@ def _build_lists(n: ti.i32, wraps: ti.template(), period: Vectors, point: Points
                     for l in range(ti.min(each, hi - i0 - r)):
                         many = ends[l] - begin[l]
                         span[i0 + r + l] = ivec2(entries, entries + many)
-                        entries += many
+                        entries += (many + STRIDE - 1) // STRIDE * STRIDE
                         if many == depth:
                             used[DEEPEST] = 1
             at = ti.atomic_add(used[ENTRIES], entries + GROUP)  # rows are written in whole vectors

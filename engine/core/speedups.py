@@ -19,6 +19,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
+from taichi._lib import core as _ti_core
 from taichi.lang import impl, kernel_impl
 from taichi.lang._ndarray import Ndarray, ScalarNdarray
 from taichi.lang.argpack import ArgPack, ArgPackType
@@ -84,6 +85,8 @@ def read_sources_once() -> None:
 COMMON = 1500  # elements up to which one thread is the fastest...
 LIGHT = 12_000  # ...and for kernels that do little with each
 
+CPUS = (_ti_core.x64, _ti_core.arm64)
+
 
 class OneThread:
     """Kernels whose loops run in the calling thread. To wake and wait for the workers costs 20 to 30 microseconds a
@@ -115,7 +118,7 @@ class OneThread:
         known = kernel.__dict__
         if "twin" not in known:
             known["twin"] = kernel_impl.Kernel(kernel.func, kernel.autodiff_mode, kernel.classkernel)
-            known["twin"].serial = True
+            known["twin"].serial, known["twin"].vectors = True, known.get("vectors", False)
             known["twin"].twin = known["twin"]
         return known["twin"]
 
@@ -134,6 +137,38 @@ def alone_up_to(elements: int) -> Callable[[Any], Any]:
 
 
 light = alone_up_to(LIGHT)  # marks a kernel that does little with each element: it looks at no pairs
+
+
+# --- vectors ----------------------------------------------------------------------------------------
+
+
+def with_vectors(kernel: Any) -> Any:
+    """Marks a kernel that keeps vectors of four in registers of the CPU, so that one instruction does all components.
+    Taichi takes vectors apart, and what LLVM puts together again depends on the CPU, from nothing to loops over four or
+    eight neighbors at a time that are slower than one by one.
+
+    LLVM takes vectors in arrays to begin at multiples of their size, rounded up to a power of two. So in these kernels
+    vectors of other sizes than two and four are read and written by components (`backend.vector_at`, `set_vector`),
+    and vectors are in Taichi's own arrays. Of vectors Taichi 1.7.4 then knows sums, differences, products, quotients,
+    least and greatest, comparisons within `select`, roots and `round`; not the unary minus (nor `-=`, which is made of
+    it), `abs` or casts, which it refuses.
+    """
+    kernel._primal.vectors = True
+    return kernel
+
+
+@contextlib.contextmanager
+def vectors_of(kernel: Any) -> Iterator[None]:
+    """Compiles as is right for a kernel, while it lasts."""
+    config = impl.current_cfg()
+    if not kernel.__dict__.get("vectors") or config.arch not in CPUS:
+        yield
+        return
+    config.real_matrix_scalarize = False
+    try:
+        yield
+    finally:
+        config.real_matrix_scalarize = True
 
 
 def serialise_twins() -> None:
@@ -393,11 +428,17 @@ def launch_quickly(keep: bool) -> None:
             launches = self.launches = Launches(self)
         slots, taped = launches.slots, runtime.target_tape or runtime.fwd_mode_manager
         if not launches.ordinary or names or len(args) != len(slots) or taped:
-            return slow(self, *args, **names)
+            with vectors_of(self):
+                return slow(self, *args, **names)
         key = launches.key(args) if keep and threading.get_ident() == thread else None
         ready = launches.contexts.get(key)
         if ready is not None:
             return launches.launch(ready, args)
+        with vectors_of(self):
+            return unusual(self, launches, key, args)
+
+    def unusual(self: Any, launches: Launches, key: tuple | None, args: tuple) -> Any:
+        slots = launches.slots
         signature = _signature(slots, args)
         if signature is None:
             return slow(self, *args)

@@ -19,8 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, Points, Reals, Spans, Vectors, upload, vec3, vec4
+from pliant.core.backend import Ints, Points, Reals, Spans, Vectors, set_vector, upload, vec3, vec4, vector_at
 from pliant.core.fields import Field
+from pliant.core.neighbors import STRIDE
+from pliant.core.speedups import with_vectors
 from pliant.core.world import World
 from pliant.solvers.stage import Force, material_table
 
@@ -61,29 +63,34 @@ def drag_of(i: ti.i32, v: vec3, nu: ti.f32, drag: Reals, gradient: Vectors):
     """Tangential wall drag on velocity v (relative to the wall)."""
     result = vec3(0.0)
     if drag[i] > 0.0:
-        normal = gradient[i].normalized()
+        normal = vector_at(gradient, i).normalized()
         result = nu * drag[i] * (v - v.dot(normal) * normal)
     return result
 
 
+@with_vectors
 @ti.kernel
 def _explicit(n: ti.i32, dt: ti.f32, span: Spans, neighbor: Ints, factor: Reals, material: Ints, mu: Reals, nu: Reals,
               inverse_density: Reals, drag: Reals, gradient: Vectors, wall_v: Vectors, slide: Vectors, flow: Points,
-              stress: Points, v: Vectors):  # fmt: skip
+              v: Vectors):  # fmt: skip
     """`flow` is velocity and viscosity, in one vector for the sum over pairs (see `pressure.system`)."""
     for i in range(n):
-        flow[i] = vec4(v[i], mu[material[i]])
+        flow[i] = vec4(vector_at(v, i), mu[material[i]])
     for i in range(n):
-        own, total = flow[i], vec4(0.0)
-        for k in range(span[i][0], span[i][1]):
-            other = flow[neighbor[k]]
-            total += ((own[3] + other[3]) * factor[k]) * (own - other)
-        stress[i] = total
-    for i in range(n):
-        moving = drag_of(i, v[i] - wall_v[i], nu[material[i]], drag, gradient)
+        own, even, odd = flow[i], vec4(0.0), vec4(0.0)
+        k = span[i][0]
+        while k < span[i][1]:  # as `neighbors.sum_row`
+            one, two = flow[neighbor[k]], flow[neighbor[k + 1]]
+            even += ((own[3] + one[3]) * factor[k]) * (own - one)
+            odd += ((own[3] + two[3]) * factor[k + 1]) * (own - two)
+            k += STRIDE
+        stress = even + odd
+        velocity = vec3(own[0], own[1], own[2])
+        moving = drag_of(i, velocity - vector_at(wall_v, i), nu[material[i]], drag, gradient)
         moving *= ti.select(inverse_density[i] > 0.0, 1.0, 0.0)
-        slide[i] -= moving
-        v[i] += dt * (inverse_density[i] * vec3(stress[i][0], stress[i][1], stress[i][2]) - moving)
+        set_vector(slide, i, vector_at(slide, i) - moving)
+        change = dt * (inverse_density[i] * vec3(stress[0], stress[1], stress[2]) - moving)
+        set_vector(v, i, velocity + change)
 
 
 class ExplicitViscosity(Force):
@@ -92,7 +99,6 @@ class ExplicitViscosity(Force):
     name, rank = "viscosity", 10
     fields: ClassVar = (
         Field("flow", "point", "m/s, Pa s", "velocity, and viscosity"),
-        Field("viscous_stress", "point", "N/m^3", "force of viscosity per volume; the fourth is of no use"),
     )
 
     @classmethod
@@ -108,8 +114,7 @@ class ExplicitViscosity(Force):
         w, p = self.world, self.world.particles
         near = w.neighbors
         _explicit(p.n, dt, near.span, near.neighbor, near.factor, p.material, self.mu, self.nu, p.inverse_density,
-                  p.wall_drag, p.wall_gradient, p.wall_velocity, p.wall_slide, p.flow, p.viscous_stress,
-                  p.v)  # fmt: skip
+                  p.wall_drag, p.wall_gradient, p.wall_velocity, p.wall_slide, p.flow, p.v)  # fmt: skip
 
     def max_dt(self) -> float:
         w = self.world

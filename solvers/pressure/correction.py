@@ -36,12 +36,24 @@ them again, by a shift towards where there are fewer (Lind et al. 2012).
 
 import taichi as ti
 
-from pliant.core.backend import Ints, Reals, SymmetricMatrices, Vectors, mat3, share, turns, vec3, vec4, vec6
+from pliant.core.backend import (
+    Ints,
+    Reals,
+    SymmetricMatrices,
+    Vectors,
+    set_vector,
+    share,
+    turns,
+    vec3,
+    vec4,
+    vec6,
+    vector_at,
+)
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference_of_points
 from pliant.core.reduce import block, blocks
-from pliant.core.speedups import light
-from pliant.solvers.pressure.system import BENT, CORRECTED, System, packed, xyz
+from pliant.core.speedups import light, with_vectors
+from pliant.solvers.pressure.system import BENT, CORRECTED, System, xyz
 
 FIELDS = (
     Field("L", "symmetric", "1", "correction of the gradients that velocities see"),
@@ -63,40 +75,6 @@ def surrounded(measure: ti.f32):
 
 
 @ti.func
-def second_moment(i: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
-    """M_i = -sum_j G_ij x_ij^T."""
-    M = mat3(0.0)
-    for k in range(c.span[i][0], c.span[i][1]):
-        dx = xyz(difference_of_points(c.xo[i], c.xo[c.neighbor[k]], wraps, period))
-        M -= c.factor[k] * dx.outer_product(dx)
-    return M
-
-
-@ti.func
-def look_around(lo: ti.i32, hi: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
-    """Rows of sum_j G_ij (u_i - u_j)^T, with sum_j G_ij as the fourth column, into Lx, Ly, Lz, where there is room for
-    them now; and -sum_j G_ij . x_ij into `response`. In vector code (see `system`)."""
-    for i in range(lo, hi):
-        xi, square = c.xo[i], vec4(0.0)
-        for k in range(c.span[i][0], c.span[i][1]):
-            dx = difference_of_points(xi, c.xo[c.neighbor[k]], wraps, period)
-            square -= c.factor[k] * dx * dx
-        c.response[i] = square.sum()
-    for i in range(lo, hi):
-        xi, ui = c.xo[i], c.u[i] + vec4(0.0, 0.0, 0.0, 1.0)
-        x, y, z = vec4(0.0), vec4(0.0), vec4(0.0)
-        for k in range(c.span[i][0], c.span[i][1]):
-            j = c.neighbor[k]
-            G, du = c.factor[k] * difference_of_points(xi, c.xo[j], wraps, period), ui - c.u[j]
-            x += G[0] * du
-            y += G[1] * du
-            z += G[2] * du
-        c.Lx[i] = x
-        c.Ly[i] = y
-        c.Lz[i] = z
-
-
-@ti.func
 def is_among_liquid(i: ti.i32, material: ti.template(), liquid: ti.template(), c: ti.template()):
     """1 if all neighbors are liquid, 0 otherwise; pairs that were parted do not count."""
     result = 1.0
@@ -105,6 +83,15 @@ def is_among_liquid(i: ti.i32, material: ti.template(), liquid: ti.template(), c
     return result
 
 
+@ti.func
+def inverse_of(d: vec3, o: vec3):
+    """The inverse of a symmetric matrix with the diagonal d and the elements o at yz, zx, xy, as `vec6` has them."""
+    adjugate = vec6(d[1] * d[2] - o[0] * o[0], d[2] * d[0] - o[1] * o[1], d[0] * d[1] - o[2] * o[2],
+                    o[1] * o[2] - d[0] * o[0], o[2] * o[0] - d[1] * o[1], o[0] * o[1] - d[2] * o[2])  # fmt: skip
+    return adjugate / (d[0] * adjugate[0] + o[2] * adjugate[5] + o[1] * adjugate[4])
+
+
+@with_vectors
 @ti.kernel
 def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, c: System, b: Vectors, spacing: ti.f32,
                      weight: ti.f32, mixed: ti.template(), material: Ints, liquid: Reals, image_lopsided: Vectors,
@@ -113,31 +100,48 @@ def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, c: System
     `c.u` are velocities, and `mixed` says whether there is anything but liquids."""
     for turn in range(turns(blocks(n))):
         lo, hi = block(share(turn, blocks(n)), n)
-        look_around(lo, hi, wraps, period, c)
         for i in range(lo, hi):
-            L[i], c.inside[i], lopsided[i] = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, image_lopsided[i]
+            own, whole, lop = vec6(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 0.0, vector_at(image_lopsided, i)
             if liquid[material[i]] > 0.0:
-                total = image_lopsided[i] + vec3(c.Lx[i][3], c.Ly[i][3], c.Lz[i][3])
-                lopsided[i] = total
-                measure = (c.response[i] + image_trace[i]) / 3.0 - spacing * total.norm()
+                xi, ui = c.xo[i], c.u[i] + vec4(0.0, 0.0, 0.0, 1.0)
+                # Rows of sum_j G_ij (u_i - u_j)^T, with sum_j G_ij as the fourth column, and of sum_j G_ij x_ij^T
+                x, y, z, X, Y, Z = vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0)
+                for k in range(c.span[i][0], c.span[i][1]):
+                    j = c.neighbor[k]
+                    dx, du = difference_of_points(xi, c.xo[j], wraps, period), ui - c.u[j]
+                    G = c.factor[k] * dx
+                    x += G[0] * du
+                    y += G[1] * du
+                    z += G[2] * du
+                    X += G[0] * dx
+                    Y += G[1] * dx
+                    Z += G[2] * dx
+                lop += vec3(x[3], y[3], z[3])
+                measure = (image_trace[i] - X[0] - Y[1] - Z[2]) / 3.0 - spacing * lop.norm()
                 part = surrounded(measure)
                 if ti.static(mixed):
                     part = ti.min(part, is_among_liquid(i, material, liquid, c))
-                c.inside[i] = ti.select(part == 1.0, 1.0, 0.0)
-                shear = xyz(c.Lx[i]).norm_sqr() + xyz(c.Ly[i]).norm_sqr() + xyz(c.Lz[i]).norm_sqr()
+                whole = ti.select(part == 1.0, 1.0, 0.0)
+                shear = xyz(x).norm_sqr() + xyz(y).norm_sqr() + xyz(z).norm_sqr()
                 part *= ti.max(ti.min(shear / ti.max(weight, TINY), 1.0) - LEAST, 0.0) / (1.0 - LEAST)
-                if part > 0.0 and b[i].norm() == 0.0:
-                    M = second_moment(i, wraps, period, c)
-                    L[i] = packed((part * M + (1.0 - part) * mat3([[1, 0, 0], [0, 1, 0], [0, 0, 1]])).inverse())
+                if part > 0.0 and vector_at(b, i).norm() == 0.0:
+                    rest = 1.0 - part
+                    own = inverse_of(vec3(rest - part * X[0], rest - part * Y[1], rest - part * Z[2]),
+                                     vec3(-part * Y[2], -part * X[2], -part * X[1]))  # fmt: skip
                     c.special[i] = c.special[i] | CORRECTED
-            s = L[i]
-            c.Lx[i], c.Ly[i] = vec4(s[0], s[5], s[4], 0.0), vec4(s[5], s[1], s[3], 0.0)
-            c.Lz[i] = vec4(s[4], s[3], s[2], 0.0)
-    for i in range(n):  # a loop of its own: inside the other, Vulkan does nothing at all
-        if c.special[i] & CORRECTED:
-            ti.atomic_or(c.special[i], BENT)
-            for k in range(c.span[i][0], c.span[i][1]):
-                ti.atomic_or(c.special[c.neighbor[k]], BENT)
+            c.inside[i] = whole
+            set_vector(lopsided, i, lop)
+            for k in ti.static(range(6)):
+                L[i][k] = own[k]
+            c.Lx[i], c.Ly[i] = vec4(own[0], own[5], own[4], 0.0), vec4(own[5], own[1], own[3], 0.0)
+            c.Lz[i] = vec4(own[4], own[3], own[2], 0.0)
+    for i in range(n):
+        near, k = c.special[i] & CORRECTED, c.span[i][0]
+        while near == 0 and k < c.span[i][1]:
+            near = c.special[c.neighbor[k]] & CORRECTED
+            k += 1
+        if near != 0:
+            c.special[i] = c.special[i] | BENT
 
 
 @light

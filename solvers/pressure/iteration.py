@@ -6,7 +6,7 @@ share of the last change. They need no sums, so that sweeps follow each other wi
 pressures may be cut off at zero after each. It takes a third of the sweeps of Jacobi's at usual tolerances.
 
 Where bodies couple, or friction acts, the spectrum is not known, and each sweep is a projected gradient step whose
-length is the one of Barzilai and Borwein 1988 in the metric of the diagonal D (Dai and Fletcher 2005 for the projection),
+length is the one of Barzilai and Borwein 1988 in the metric of the diagonal D (Dai and Fletcher 2005: projected),
 
     step = <dq, D dq> / <dq, K dq>,
 
@@ -51,7 +51,7 @@ def chebyshev(largest: float) -> np.ndarray:
     """Step and momentum of each sweep (IN_TURN + 1, 2), the last of which begins anew: with the eigenvalues l of D^-1 K
     from a `least` to the `largest`, and sigma = (largest + least) / (largest - least),
 
-        r_0 = 1 / sigma,  r_k = 1 / (2 sigma - r_(k-1)),    step_k = 4 r_k / (largest - least),    momentum_k = r_k r_(k-1)
+        r_0 = 1 / sigma,  r_k = 1 / (2 sigma - r_(k-1)),  step_k = 4 r_k / (largest - least),  momentum_k = r_k r_(k-1)
 
     (Golub and Varga 1961; Saad 2003, Algorithm 12.1). Runs for smaller least eigenvalues follow each other."""
     rows: list[tuple[float, float]] = []

@@ -11,10 +11,10 @@ displacements u, and for what u does to density ratios. Which step and momentum 
 import taichi as ti
 
 from pliant.core import team
-from pliant.core.backend import Ints, Reals, RealTable, Vectors, share, turns, vec4
+from pliant.core.backend import Ints, Reals, RealTable, Vectors, set_vector, share, turns, vec4, vector_at
 from pliant.core.reduce import BLOCKS, block, blocks
-from pliant.core.speedups import light
-from pliant.solvers.pressure.system import System, find_displacements, find_growth, gradient_of, xyz
+from pliant.core.speedups import light, with_vectors
+from pliant.solvers.pressure.system import System, bending, find_displacements, find_growth, xyz
 
 # The density ratio up to which nothing pushes. Layers that slide past each other change the mean density by some 1e-5;
 # a closed volume filled to the brim would have no room for that, and jam.
@@ -30,8 +30,9 @@ STEP, MOMENTUM = 0, 1  # columns of the lengths of sweeps
 GO_ON, STOP, TOO_LONG = 0, 1, 2  # what is decided after a sweep
 
 
+@with_vectors
 @ti.kernel
-def begin(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System,
+def begin(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.i32, c: System,
           inverse_density: Reals, dt: ti.f32, p: Reals, dv: Vectors):  # fmt: skip
     """Starts from the pressures of the last step: adds what they do to velocities."""
     for i in range(n):
@@ -41,11 +42,12 @@ def begin(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.templa
         lo, hi = block(share(turn, blocks(n)), n)
         find_displacements(lo, hi, 1.0 / dt, inverse_density, wraps, period, corrected, c)
         for i in range(lo, hi):
-            dv[i] = dv[i] + xyz(c.u[i])
+            set_vector(dv, i, vector_at(dv, i) + xyz(c.u[i]))
 
 
+@with_vectors
 @ti.kernel
-def predict(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System, flux: Reals,
+def predict(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.i32, c: System, flux: Reals,
             wall: Reals, density: Reals, least: ti.f32, v: Vectors, dt: ti.f32, compression: ti.f32, feedback: ti.f32,
             slack: ti.f32, step: ti.f32, partial: RealTable, sums: Reals):  # fmt: skip
     """residual = dt d rho/dt + (rho - 1): the excess at the end of the step. Of an excess that is there already only
@@ -56,7 +58,7 @@ def predict(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.temp
     changes of pressures are those of a sweep of length `step`."""
     every = (n + SAMPLES - 1) // SAMPLES
     for i in range(n):
-        c.u[i] = vec4(v[i], 0.0)
+        c.u[i] = vec4(vector_at(v, i), 0.0)
     for turn in range(turns(blocks(n))):
         s = share(turn, blocks(n))
         lo, hi = block(s, n)
@@ -64,10 +66,8 @@ def predict(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.temp
         members, sources = 0.0, 0.0
         for i in range(lo, hi):
             source = 0.0
-            if ti.static(corrected):
-                if i % every == 0:
-                    B = gradient_of(i, wraps, period, c)
-                    source = every * dt * dt * ti.abs((B @ B).trace())
+            if corrected != 0 and i % every == 0:
+                source = every * dt * dt * ti.abs(bending(i, wraps, period, c))
             excess = density[i] + wall[i] - REST
             missing = ti.min(excess, 0.0) + compression * ti.max(excess, 0.0)
             within = excess - (1.0 - feedback) * ti.min(ti.max(excess, -slack), slack)
@@ -105,7 +105,7 @@ def find_change(i: ti.i32, step: ti.f32, momentum: ti.f32, least: ti.f32, c: ti.
 
 @ti.func
 def change_pressures(lo: ti.i32, hi: ti.i32, inverse_density: ti.template(), wraps: ti.template(),
-                     period: ti.template(), corrected: ti.template(), c: ti.template()):  # fmt: skip
+                     period: ti.template(), corrected: ti.i32, c: ti.template()):  # fmt: skip
     """The first half of a sweep for one block: q <- q + dq, and what the changes do to displacements."""
     for i in range(lo, hi):
         c.q[i] = c.q[i] + c.xq[i][3]
@@ -114,7 +114,7 @@ def change_pressures(lo: ti.i32, hi: ti.i32, inverse_density: ti.template(), wra
 
 @ti.func
 def change_residuals(s: ti.i32, lo: ti.i32, hi: ti.i32, wraps: ti.template(), period: ti.template(),
-                     corrected: ti.template(), V: ti.template(), volume: ti.f32, least: ti.f32, partial: ti.template(),
+                     corrected: ti.i32, V: ti.template(), volume: ti.f32, least: ti.f32, partial: ti.template(),
                      c: ti.template()):  # fmt: skip
     """The second half for one block, the s-th: what the displacements do to residuals, and the sums: of errors, and of
     V dq D dq and V dq K dq, with V in units of `volume`."""
@@ -178,8 +178,9 @@ def total_of(k: ti.template(), n: ti.i32, partial: ti.template()):
 # --- sweeps ---------------------------------------------------------------------------------------------
 
 
+@with_vectors
 @ti.kernel
-def sweep(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System, V: Reals,
+def sweep(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.i32, c: System, V: Reals,
           volume: ti.f32, inverse_density: Reals, least: ti.f32, rate: ti.f32, step: ti.f32, momentum: ti.f32,
           moved: Vectors, partial: RealTable, sums: Reals):  # fmt: skip
     """One sweep with the changes that were found last, what it does to `moved` (velocities at a rate of 1/dt, or
@@ -188,7 +189,7 @@ def sweep(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.templa
         lo, hi = block(share(turn, blocks(n)), n)
         change_pressures(lo, hi, inverse_density, wraps, period, corrected, c)
         for i in range(lo, hi):
-            moved[i] = moved[i] + rate * xyz(c.u[i])
+            set_vector(moved, i, vector_at(moved, i) + rate * xyz(c.u[i]))
     for turn in range(turns(blocks(n))):
         s = share(turn, blocks(n))
         lo, hi = block(s, n)
@@ -208,8 +209,9 @@ def find_changes(n: ti.i32, step: ti.f32, least: ti.f32, c: System):
         find_change(i, step, 0.0, least, c)
 
 
+@with_vectors
 @ti.kernel
-def sweep_together(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System, V: Reals,
+def sweep_together(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.i32, c: System, V: Reals,
                    volume: ti.f32, inverse_density: Reals, least: ti.f32, rate: ti.f32, lengths: RealTable,
                    longest: ti.f32, tolerance: ti.f32, strictness: ti.f32, fewest: ti.i32, most: ti.i32, moved: Vectors,
                    partial: RealTable, sums: Reals, workers: ti.i32, shares: ti.i32, desk: Ints,
@@ -229,7 +231,7 @@ def sweep_together(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: 
                         lo, hi = block(s, n)
                         change_pressures(lo, hi, inverse_density, wraps, period, corrected, c)
                         for i in range(lo, hi):
-                            moved[i] = moved[i] + rate * xyz(c.u[i])
+                            set_vector(moved, i, vector_at(moved, i) + rate * xyz(c.u[i]))
                     team.end(first, workers, desk)
                     one = team.next_share(first, worker, workers, shares, desk)
                 team.wait_for(first, shares, workers, desk)
@@ -270,8 +272,9 @@ def decide(n: ti.i32, sweeps: ti.i32, longest: ti.f32, tolerance: ti.f32, strict
 # --- the same in parts, for what couples ----------------------------------------------------------------
 
 
+@with_vectors
 @ti.kernel
-def push(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System, inverse_density: Reals,
+def push(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.i32, c: System, inverse_density: Reals,
          least: ti.f32, step: ti.f32, a: Vectors):  # fmt: skip
     """The first half of a sweep, and what it does to free particles."""
     for i in range(n):
@@ -280,7 +283,7 @@ def push(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.templat
         lo, hi = block(share(turn, blocks(n)), n)
         change_pressures(lo, hi, inverse_density, wraps, period, corrected, c)
         for i in range(lo, hi):
-            a[i] = xyz(c.u[i])
+            set_vector(a, i, xyz(c.u[i]))
 
 
 @light
@@ -290,14 +293,15 @@ def add(n: ti.i32, rate: ti.f32, a: Vectors, moved: Vectors):
         moved[i] += rate * a[i]
 
 
+@with_vectors
 @ti.kernel
-def follow(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.template(), c: System, V: Reals,
+def follow(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: ti.i32, c: System, V: Reals,
            volume: ti.f32, least: ti.f32, rate: ti.f32, a: Vectors, moved: Vectors, partial: RealTable,
            sums: Reals):  # fmt: skip
     """The second half: what accelerations, as they are then, do to `moved` and to residuals, and the sums."""
     for i in range(n):
-        c.u[i] = vec4(a[i], 0.0)
-        moved[i] += rate * a[i]
+        c.u[i] = vec4(vector_at(a, i), 0.0)
+        set_vector(moved, i, vector_at(moved, i) + rate * vector_at(a, i))
     for turn in range(turns(blocks(n))):
         s = share(turn, blocks(n))
         lo, hi = block(s, n)

@@ -25,11 +25,9 @@ K is three operations: `find_displacements` (forces of pressures), `constrain` (
 accelerations, see `world.Coupling`) and `find_growth` (of densities). Where nothing couples, one kernel does all.
 
 What sums over pairs read of a neighbor is in vectors of four (`core.neighbors`): `xq`, its place and the last change of
-its pressure; `xo`, its place and zero; and `u`, its displacement or velocity, and a number that nothing depends on. The
-compiler turns such a sum into vector code if its loop does nothing else and stores all of it. So each block of
-particles is gone through several times: for sums over pairs with plain gradients, for those with corrected ones where
-there are any, and for what walls add. Rows of L are vectors of four as well, with nothing as the fourth.
-(`a[i] += b` is atomic unless i is the index of the outermost loop, and `a[i] = a[i] + b` is not.)
+its pressure; `xo`, its place and zero; and `u`, its displacement or velocity, and a number that nothing depends on.
+Rows of L are vectors of four as well, with nothing as the fourth. (`a[i] += b` is atomic unless i is the index of the
+outermost loop, and `a[i] = a[i] + b` is not.)
 """
 
 from typing import TypeAlias
@@ -48,17 +46,19 @@ from pliant.core.backend import (
     vec3,
     vec4,
     vec6,
+    vector_at,
 )
 from pliant.core.fields import Field
-from pliant.core.neighbors import difference_of_points
+from pliant.core.neighbors import difference_of_points, sum_row
 from pliant.core.reduce import block, blocks
-from pliant.core.speedups import light
+from pliant.core.speedups import light, with_vectors
 
 FIELDS = (
     Field("xq", "point", "m, Pa s^2", "position, and the last change of q"),
     Field("xo", "point", "m", "position, and 0"),
     Field("u", "point", "m", "displacement by the last change of pressure, or a velocity [m/s]; the fourth is no use"),
     Field("a", "vector", "m", "the same displacement, for couplings: dt^2 times the acceleration"),
+    Field("S", "point", "1/m", "sum of the gradients, corrected ones where they are; the fourth is of no use"),
     Field("D", "real", "1/(Pa s^2)", "diagonal of K"),
     Field("special", "int", "", "whether walls add to its sums, and gradients are corrected around it, see AT_WALL"),
     Field("residual", "real", "1", "density ratio still to be removed"),
@@ -72,7 +72,7 @@ AT_WALL, CORRECTED, BENT = 1, 2, 4
 System: TypeAlias = ti.types.argpack(
     span=Spans, neighbor=Ints, factor=Reals, image_start=Ints, image_count=Ints, image_of=Ints, image_slot=Ints,
     image_E=Vectors, image_B=Vectors, b=Vectors, special=Ints, Lx=Points, Ly=Points, Lz=Points, inside=Reals,
-    D=Reals, xq=Points, xo=Points, u=Points, q=Reals, response=Reals, residual=Reals,
+    S=Points, D=Reals, xq=Points, xo=Points, u=Points, q=Reals, response=Reals, residual=Reals,
 )  # fmt: skip
 
 
@@ -105,33 +105,9 @@ def pack(n: ti.i32, x: Vectors, v: Vectors, c: System):
 
 
 @ti.func
-def bends(i: ti.i32, corrected: ti.template(), c: ti.template()):
-    """Whether gradients are corrected around here."""
-    result = 0
-    if ti.static(corrected):
-        result = c.special[i] & BENT
-    return result
-
-
-@ti.func
-def plain_end(i: ti.i32, corrected: ti.template(), c: ti.template()):
-    """Where the row of i ends for sums with plain gradients: where it begins if gradients are corrected there."""
-    return ti.select(bends(i, corrected, c) > 0, c.span[i][0], c.span[i][1])
-
-
-@ti.func
-def bent_end(i: ti.i32, c: ti.template()):
-    """The same for sums with corrected gradients."""
-    return ti.select(c.special[i] & BENT, c.span[i][1], c.span[i][0])
-
-
-@ti.func
-def corrects(some: ti.i32, corrected: ti.template()):
-    """Whether gradients are corrected for any particle of a block, by the bits of what is special in it."""
-    result = 0
-    if ti.static(corrected):
-        result = some & BENT
-    return result
+def bends(i: ti.i32, corrected: ti.i32, c: ti.template()):
+    """Whether gradients are corrected around here, and whether that counts now."""
+    return corrected != 0 and c.special[i] & BENT != 0
 
 
 @ti.func
@@ -140,46 +116,95 @@ def corrected_by(i: ti.i32, g: vec4, c: ti.template()):
     return g[0] * c.Lx[i] + g[1] * c.Ly[i] + g[2] * c.Lz[i]
 
 
+# --- terms of sums over pairs ---------------------------------------------------------------------------
+
+
+@ti.func
+def gradient(i: ti.i32, k: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
+    """G_ij."""
+    return c.factor[k] * difference_of_points(c.xo[i], c.xo[c.neighbor[k]], wraps, period)
+
+
+@ti.func
+def corrected_gradient(i: ti.i32, k: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
+    """L_i G_ij."""
+    return corrected_by(i, gradient(i, k, wraps, period, c), c)
+
+
+@ti.func
+def weighted_square(i: ti.i32, k: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
+    """q_j G_ij^2, component by component."""
+    G = gradient(i, k, wraps, period, c)
+    return c.q[c.neighbor[k]] * G * G
+
+
+@ti.func
+def corrected_square(i: ti.i32, k: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
+    """The same of L_i G_ij."""
+    G = corrected_gradient(i, k, wraps, period, c)
+    return c.q[c.neighbor[k]] * G * G
+
+
+@ti.func
+def pushed(i: ti.i32, k: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
+    """(q_i + q_j) G_ij."""
+    xi, xj = c.xq[i], c.xq[c.neighbor[k]]
+    return ((xi[3] + xj[3]) * c.factor[k]) * difference_of_points(xi, xj, wraps, period)
+
+
+@ti.func
+def pushed_by_other(i: ti.i32, k: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
+    """q_j L_j G_ij."""
+    j = c.neighbor[k]
+    xj = c.xq[j]
+    return corrected_by(j, (xj[3] * c.factor[k]) * difference_of_points(c.xq[i], xj, wraps, period), c)
+
+
+@ti.func
+def gathered(i: ti.i32, k: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
+    """G_ij (u_i - u_j), component by component."""
+    return gradient(i, k, wraps, period, c) * (c.u[i] - c.u[c.neighbor[k]])
+
+
+@ti.func
+def corrected_gathered(i: ti.i32, k: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
+    """The same of L_i G_ij."""
+    return corrected_gradient(i, k, wraps, period, c) * (c.u[i] - c.u[c.neighbor[k]])
+
+
+@ti.func
+def row_sum(term: ti.template(), i: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
+    """Sum of a term over the neighbors of i."""
+    return sum_row(term, i, c.span[i][0], c.span[i][1], wraps, period, c)
+
+
+@with_vectors
 @ti.kernel
-def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, c: System, b: Vectors, corrected: ti.template(), V: Reals,
+def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, c: System, b: Vectors, corrected: ti.i32, V: Reals,
             inverse_density: Reals, part: ti.f32, D: Reals):  # fmt: skip
-    """D_i = w_i |sum_j L_i G_ij + b_i|^2 + part sum_j w_j V_i / V_j |L_i G_ij - B_ij|^2 with the inverse densities w,
-    where the part is 1 for pressures."""
+    """S_i = sum_j L_i G_ij, and D_i = w_i |S_i + b_i|^2 + part sum_j w_j V_i / V_j |L_i G_ij - B_ij|^2 with the inverse
+    densities w, where the part is 1 for pressures."""
     for i in range(n):
         c.q[i] = inverse_density[i] / V[i]
     for turn in range(turns(blocks(n))):
         lo, hi = block(share(turn, blocks(n)), n)
-        some = 0
         for i in range(lo, hi):
-            xi, total, squares = c.xo[i], vec4(0.0), vec4(0.0)
-            for k in range(c.span[i][0], plain_end(i, corrected, c)):
-                j = c.neighbor[k]
-                G = c.factor[k] * difference_of_points(xi, c.xo[j], wraps, period)
-                total += G
-                squares += c.q[j] * G * G
-            c.u[i] = total
-            D[i] = squares.sum()
-        for i in range(lo, hi):
-            some |= c.special[i]
-        if corrects(some, corrected):
-            for i in range(lo, hi):
-                xi, total, squares = c.xo[i], vec4(0.0), vec4(0.0)
-                for k in range(c.span[i][0], bent_end(i, c)):
-                    j = c.neighbor[k]
-                    G = corrected_by(i, c.factor[k] * difference_of_points(xi, c.xo[j], wraps, period), c)
-                    total += G
-                    squares += c.q[j] * G * G
-                c.u[i] = c.u[i] + total
-                D[i] = D[i] + squares.sum()
-        for i in range(lo, hi):
-            others = D[i]
+            total, squares = vec4(0.0), vec4(0.0)
+            if bends(i, corrected, c):
+                total = row_sum(corrected_gradient, i, wraps, period, c)
+                squares = row_sum(corrected_square, i, wraps, period, c)
+            else:
+                total = row_sum(gradient, i, wraps, period, c)
+                squares = row_sum(weighted_square, i, wraps, period, c)
+            others = squares.sum()
             for k in range(c.image_start[i], c.image_start[i] + c.image_count[i]):  # images of the same neighbors
-                j, B = c.image_of[k], c.image_B[k]
+                j, B = c.image_of[k], vector_at(c.image_B, k)
                 G = c.factor[c.image_slot[k]] * difference_of_points(c.xo[i], c.xo[j], wraps, period)
                 if bends(i, corrected, c):
                     G = corrected_by(i, G, c)
                 others += c.q[j] * B.dot(B - 2.0 * xyz(G))
-            D[i] = inverse_density[i] * (xyz(c.u[i]) + b[i]).norm_sqr() + part * V[i] * others
+            c.S[i] = total
+            D[i] = inverse_density[i] * (xyz(total) + vector_at(b, i)).norm_sqr() + part * V[i] * others
 
 
 # --- the three operations -------------------------------------------------------------------------------
@@ -187,73 +212,50 @@ def prepare(n: ti.i32, wraps: ti.template(), period: Vectors, c: System, b: Vect
 
 @ti.func
 def find_displacements(lo: ti.i32, hi: ti.i32, rate: ti.f32, inverse_density: ti.template(), wraps: ti.template(),
-                       period: ti.template(), corrected: ti.template(), c: ti.template()):  # fmt: skip
+                       period: ti.template(), corrected: ti.i32, c: ti.template()):  # fmt: skip
     """u_i = -rate w_i (sum_j (q_i L_i + q_j L_j) G_ij + q_j E_ij + q_i b_i): what the pressures q in `xq` do to free
     particles. Where D is zero nothing presses: most of a solid is passed by."""
-    some = 0
     for i in range(lo, hi):
-        xi, total = c.xq[i], vec4(0.0)
-        for k in range(c.span[i][0], ti.select(c.D[i] > 0.0, plain_end(i, corrected, c), 0)):
-            xj = c.xq[c.neighbor[k]]
-            total += ((xi[3] + xj[3]) * c.factor[k]) * difference_of_points(xi, xj, wraps, period)
-        c.u[i] = (-rate * inverse_density[i]) * total
-    for i in range(lo, hi):
-        some |= c.special[i]
-    if corrects(some, corrected):
-        for i in range(lo, hi):
-            xi, x, y, z, total = c.xq[i], c.xq[i][3] * c.Lx[i], c.xq[i][3] * c.Ly[i], c.xq[i][3] * c.Lz[i], vec4(0.0)
-            for k in range(c.span[i][0], bent_end(i, c)):
-                j = c.neighbor[k]
-                xj = c.xq[j]
-                G = c.factor[k] * difference_of_points(xi, xj, wraps, period)
-                total += G[0] * (x + xj[3] * c.Lx[j]) + G[1] * (y + xj[3] * c.Ly[j]) + G[2] * (z + xj[3] * c.Lz[j])
-            c.u[i] = c.u[i] + (-rate * inverse_density[i]) * total
-    if some & AT_WALL:
-        for i in range(lo, hi):
+        total = vec4(0.0)
+        if c.D[i] > 0.0:
+            if bends(i, corrected, c):
+                total = c.xq[i][3] * c.S[i] + row_sum(pushed_by_other, i, wraps, period, c)
+            else:
+                total = row_sum(pushed, i, wraps, period, c)
             if c.special[i] & AT_WALL:
-                total = c.xq[i][3] * c.b[i]
+                wall = c.xq[i][3] * vector_at(c.b, i)
                 for k in range(c.image_start[i], c.image_start[i] + c.image_count[i]):
-                    total += c.xq[c.image_of[k]][3] * c.image_E[k]
-                c.u[i] = c.u[i] - vec4(rate * inverse_density[i] * total, 0.0)
+                    wall += c.xq[c.image_of[k]][3] * vector_at(c.image_E, k)
+                total += vec4(wall, 0.0)
+        c.u[i] = (-rate * inverse_density[i]) * total
 
 
 @ti.func
-def find_growth(lo: ti.i32, hi: ti.i32, wraps: ti.template(), period: ti.template(), corrected: ti.template(),
+def find_growth(lo: ti.i32, hi: ti.i32, wraps: ti.template(), period: ti.template(), corrected: ti.i32,
                 c: ti.template()):  # fmt: skip
     """response_i = sum_j L_i G_ij . (u_i - u_j) + B_ij . u_j + b_i . u_i: growth of the density ratio by displacements
     or velocities u. None where D is zero."""
-    some = 0
     for i in range(lo, hi):
-        xi, ui, growth = c.xo[i], c.u[i], vec4(0.0)
-        for k in range(c.span[i][0], ti.select(c.D[i] > 0.0, plain_end(i, corrected, c), 0)):
-            j = c.neighbor[k]
-            growth += (c.factor[k] * difference_of_points(xi, c.xo[j], wraps, period)) * (ui - c.u[j])
-        c.response[i] = growth.sum()
-    for i in range(lo, hi):
-        some |= c.special[i]
-    if corrects(some, corrected):
-        for i in range(lo, hi):
-            xi, ui, growth = c.xo[i], c.u[i], vec4(0.0)
-            for k in range(c.span[i][0], bent_end(i, c)):
-                j = c.neighbor[k]
-                G = c.factor[k] * difference_of_points(xi, c.xo[j], wraps, period)
-                growth += corrected_by(i, G, c) * (ui - c.u[j])
-            c.response[i] = c.response[i] + growth.sum()
-    if some & AT_WALL:
-        for i in range(lo, hi):
+        growth = 0.0
+        if c.D[i] > 0.0:
+            if bends(i, corrected, c):
+                growth = row_sum(corrected_gathered, i, wraps, period, c).sum()
+            else:
+                growth = row_sum(gathered, i, wraps, period, c).sum()
             if c.special[i] & AT_WALL:
-                growth = c.b[i].dot(xyz(c.u[i]))
+                growth += vector_at(c.b, i).dot(xyz(c.u[i]))
                 for k in range(c.image_start[i], c.image_start[i] + c.image_count[i]):
-                    growth += c.image_B[k].dot(xyz(c.u[c.image_of[k]]))
-                c.response[i] = c.response[i] + growth
+                    growth += vector_at(c.image_B, k).dot(xyz(c.u[c.image_of[k]]))
+        c.response[i] = growth
 
 
 @ti.func
-def gradient_of(i: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
-    """Minus grad u, as the corrected gradients see it: sum_j L_i G_ij (u_i - u_j)^T."""
-    xi, ui, B = c.xo[i], c.u[i], mat3(0.0)
+def bending(i: ti.i32, wraps: ti.template(), period: ti.template(), c: ti.template()):
+    """tr((grad u)^2), as the corrected gradients see it."""
+    x, y, z = vec4(0.0), vec4(0.0), vec4(0.0)
     for k in range(c.span[i][0], c.span[i][1]):
-        j = c.neighbor[k]
-        G = corrected_by(i, c.factor[k] * difference_of_points(xi, c.xo[j], wraps, period), c)
-        B += xyz(G).outer_product(xyz(ui - c.u[j]))
-    return B
+        G, du = corrected_gradient(i, k, wraps, period, c), c.u[i] - c.u[c.neighbor[k]]
+        x += G[0] * du
+        y += G[1] * du
+        z += G[2] * du
+    return x[0] * x[0] + y[1] * y[1] + z[2] * z[2] + 2.0 * (x[1] * y[0] + y[2] * z[1] + z[0] * x[2])
