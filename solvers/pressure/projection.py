@@ -32,7 +32,7 @@ from pliant.solvers.pressure.base import PressureOptions, PressureSolver
 from pliant.solvers.pressure.iteration import BoundSweeps, FreeSweeps, FrictionSweeps, Sweeps
 from pliant.solvers.stage import SolveResult
 
-SHARE = 0.05  # of what the flow adds to its divergence in a step that may be left
+SHARE = 0.03  # of what the flow adds to its divergence in a step that may be left
 REST_SHARE = 0.01  # and of what gravity would add
 RESOLVED = 0.33  # of the time in which sqrt(p / rho) passes a spacing: the longest step (0.7 of it boils, measured)
 NOISE = 1e-6  # what single precision leaves
