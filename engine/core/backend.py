@@ -31,6 +31,8 @@ ivec3 = ti.types.vector(3, ti.i32)
 ivec4 = ti.types.vector(4, ti.i32)
 vec4 = ti.types.vector(4, ti.f32)
 vec6 = ti.types.vector(6, ti.f32)
+ivec8 = ti.types.vector(8, ti.i32)
+vec8 = ti.types.vector(8, ti.f32)
 mat3 = ti.types.matrix(3, 3, ti.f32)
 mat4 = ti.types.matrix(4, 4, ti.f32)
 

@@ -32,19 +32,21 @@ from pliant.core.backend import (
     Vectors,
     desk_of,
     ivec2,
-    ivec4,
+    ivec3,
+    ivec8,
     share,
     turns,
     vec3,
     vec4,
+    vec8,
     vector_at,
 )
 from pliant.core.fields import read_first
 from pliant.core.particles import Particles
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT, Smoothing
-from pliant.core.speedups import light
+from pliant.core.speedups import light, with_vectors
 
-GROUP = 4  # particles that search together
+GROUP = 8  # particles that search together, in the lanes of a vector
 BLOCK = 64  # particles whose rows stand together
 START_ROOM = 32  # entries a particle that there is room for; a full neighborhood has 26-32 members at rest
 START_DEPTH = 96  # entries that one particle may have
@@ -69,14 +71,20 @@ def triple(values: ti.template(), k: ti.template()):
 
 
 @ti.func
+def cell_along(k: ti.template(), x: ti.f32, grid: ti.template(), size: ti.i32, wraps: ti.template(), periodic: ti.i32):
+    """One cell coordinate; outside the grid the nearest cell, which keeps neighbors in adjacent cells."""
+    c = ti.floor((x - grid[ORIGIN][k]) * grid[INVERSE][k], ti.i32)
+    if ti.static(wraps):
+        c -= periodic * size * ti.floor(ti.cast(c, ti.f32) / size, ti.i32)
+    return ti.min(ti.max(c, 0), size - 1)
+
+
+@ti.func
 def cell_of(x, grid: ti.template(), dims, wraps: ti.template(), periodic):
-    """Cell coordinates; outside the grid the nearest cell, which keeps neighbors in adjacent cells."""
-    c = ti.floor((x - grid[ORIGIN]) * grid[INVERSE], ti.i32)
-    for k in ti.static(range(3)):
-        if ti.static(wraps) and periodic[k] != 0:
-            c[k] = c[k] - dims[k] * ti.floor(ti.cast(c[k], ti.f32) / dims[k], ti.i32)
-        c[k] = ti.min(ti.max(c[k], 0), dims[k] - 1)
-    return c
+    """Cell coordinates."""
+    return ivec3(cell_along(0, x[0], grid, dims[0], wraps, periodic[0]),
+                 cell_along(1, x[1], grid, dims[1], wraps, periodic[1]),
+                 cell_along(2, x[2], grid, dims[2], wraps, periodic[2]))  # fmt: skip
 
 
 @ti.func
@@ -193,21 +201,26 @@ def gap(offset: ti.template(), lowest: ti.f32, highest: ti.f32, low: ti.f32, siz
 
 
 @ti.func
-def lanes(members: ivec4, k: ti.template(), point: ti.template()):
+def lanes(members: ivec8, k: ti.template(), point: ti.template()):
     """One coordinate of the members of a group."""
-    return vec4(point[members[0]][k], point[members[1]][k], point[members[2]][k], point[members[3]][k])
+    values = vec8(0.0)
+    for l in ti.static(range(GROUP)):
+        values[l] = point[members[l]][k]
+    return values
 
 
 @ti.func
 def lane_numbers():
-    return ivec4(0, 1, 2, 3)
+    return ivec8(0, 1, 2, 3, 4, 5, 6, 7)
 
 
 @ti.func
 def listed(found: ti.template(), at: ti.i32, rest: ti.i32, other: ti.i32):
     """The next entries of a list, of which there are `rest`; in lanes beyond its end another one."""
-    return ivec4(found[at], ti.select(rest > 1, found[at + 1], other), ti.select(rest > 2, found[at + 2], other),
-                 ti.select(rest > 3, found[at + 3], other))  # fmt: skip
+    entries = ivec8(other)
+    for l in ti.static(range(GROUP)):
+        entries[l] = ti.select(rest > l, found[at + l], other)
+    return entries
 
 
 @ti.func
@@ -217,40 +230,44 @@ def place(i: ti.i32, point: ti.template()):
 
 
 @ti.func
-def share_candidates(members: ivec4, h: ti.f32, point: ti.template(), grid: ti.template(), dims, wraps: ti.template(),
-                     periodic):  # fmt: skip
-    """Whether members are of one row of cells and close to each other."""
-    result, first = 1, cell_of(place(members[0], point), grid, dims, wraps, periodic)
+def companions(i: ti.i32, end: ti.i32, h: ti.f32, point: ti.template(), grid: ti.template(), dims,
+               wraps: ti.template(), periodic):  # fmt: skip
+    """How many particles from i on search together: those before the `end` that are of one row of cells and close to
+    each other, up to a whole group."""
+    low, first, count, going = place(i, point), cell_of(place(i, point), grid, dims, wraps, periodic), 1, 1
+    high = low
     for l in ti.static(range(1, GROUP)):
-        c = cell_of(place(members[l], point), grid, dims, wraps, periodic)
-        result &= ti.cast(c[1] == first[1], ti.i32) & ti.cast(c[2] == first[2], ti.i32)
-    for k in ti.static(range(3)):
-        x = lanes(members, k, point)
-        result &= ti.cast(x.max() - x.min() < h, ti.i32)
-    return result
+        x = place(ti.min(i + l, end - 1), point)
+        c = cell_of(x, grid, dims, wraps, periodic)
+        low, high = ti.min(low, x), ti.max(high, x)
+        size = high - low
+        near = size[0] < 2.0 * h and size[1] < h and size[2] < h
+        going &= ti.cast(i + l < end and c[1] == first[1] and c[2] == first[2] and near, ti.i32)
+        count += going
+    return count
 
 
 @ti.func
-def nearest_image(dx: vec4, k: ti.template(), wraps: ti.template(), period: ti.template()):
+def nearest_image(dx: vec8, k: ti.template(), wraps: ti.template(), period: ti.template()):
     """Differences along the axis k, each the shortest of its images."""
     if ti.static(wraps):
-        dx -= period[LENGTH][k] * ti.round(dx * period[INVERSE_LENGTH][k])
+        dx = dx - period[LENGTH][k] * ti.round(dx * period[INVERSE_LENGTH][k])
     return dx
 
 
 @ti.func
-def search(members: ivec4, h: ti.f32, wraps: ti.template(), period: ti.template(), point: ti.template(),
-           start: ti.template(), grid: ti.template(), dims, periodic, begin: ivec4, depth: ti.i32,
+def search(members: ivec8, h: ti.f32, wraps: ti.template(), period: ti.template(), point: ti.template(),
+           start: ti.template(), grid: ti.template(), dims, periodic, begin: ivec8, depth: ti.i32,
            found: ti.template()):  # fmt: skip
     """Writes the neighbors of each member to `found`, from `begin` on, and returns where they end; or where they would
     be too many for the depth."""
     x, y, z = lanes(members, 0, point), lanes(members, 1, point), lanes(members, 2, point)
     xi = place(members[0], point)
     c = cell_of(xi, grid, dims, wraps, periodic)
-    size, inverse, h2 = grid[SIZE], grid[INVERSE], h * h
-    low, origin = grid[ORIGIN] + c * size, grid[ORIGIN][0]
+    size, inverse, h2 = vector_at(grid, SIZE), vector_at(grid, INVERSE), h * h
+    low, origin = vector_at(grid, ORIGIN) + c * size, grid[ORIGIN][0]
     if ti.static(wraps):  # a periodic particle may stand whole periods away from its cell
-        away = period[LENGTH] * ti.round((xi - low) * period[INVERSE_LENGTH])
+        away = vector_at(period, LENGTH) * ti.round((xi - low) * vector_at(period, INVERSE_LENGTH))
         low += away
         origin += away[0]
     lowest, highest = vec3(x.min(), y.min(), z.min()), vec3(x.max(), y.max(), z.max())
@@ -292,9 +309,9 @@ def search(members: ivec4, h: ti.f32, wraps: ti.template(), period: ti.template(
                         for l in ti.static(range(GROUP)):
                             found[ends[l]] = k
                         if ti.static(row == 4):
-                            ends += ti.cast(r2 < h2, ti.i32) & ti.cast(members != k, ti.i32)
+                            ends += ti.select(members == k, ivec8(0), ti.select(r2 < h2, ivec8(1), ivec8(0)))
                         else:
-                            ends += ti.cast(r2 < h2, ti.i32)
+                            ends += ti.select(r2 < h2, ivec8(1), ivec8(0))
                     j = stop
     return ends
 
@@ -305,7 +322,7 @@ def write_row(i: ti.i32, first: ti.i32, h: ti.f32, sigma: ti.f32, wraps: ti.temp
               neighbor: ti.template(), factor: ti.template()):  # fmt: skip
     """Takes the neighbors of i, which stand in `found` from `first` on, into the lists from `at` on, with their factors
     and as many at once as a vector holds; returns the density ratio."""
-    xi, rho = point[i], vec4(0.0)
+    xi, rho = point[i], vec8(0.0)
     for k in range((many + GROUP - 1) // GROUP):
         rest, place = many - GROUP * k, at + GROUP * k
         j = listed(found, first + GROUP * k, rest, i)
@@ -321,6 +338,7 @@ def write_row(i: ti.i32, first: ti.i32, h: ti.f32, sigma: ti.f32, wraps: ti.temp
     return sigma * (rho.sum() + xi[3] * w(0.0))
 
 
+@with_vectors
 @ti.kernel
 def _build_lists(n: ti.i32, wraps: ti.template(), period: Vectors, point: Points, start: Ints, grid: Vectors,
                  shape: Ints, w: ti.template(), f: ti.template(), h: ti.f32, sigma: ti.f32, block: ti.i32,
@@ -330,30 +348,26 @@ def _build_lists(n: ti.i32, wraps: ti.template(), period: Vectors, point: Points
     many entries there are, and whether one particle has more than the depth. Where the rows of a block stand depends on
     which thread is faster, what stands there does not."""
     used[ENTRIES], used[DEEPEST] = 0, 0
-    dims, periodic = triple(shape, 0), triple(shape, 3)
     blocks = (n + block - 1) // block
     for turn in range(turns(blocks)):
         b = share(turn, blocks)
         if b < blocks:
+            dims, periodic = triple(shape, 0), triple(shape, 3)
             lo, hi = b * block, ti.min((b + 1) * block, n)
             desk, entries = desk_of(turn, b) * block * depth, 0
-            for g in range((hi - lo + GROUP - 1) // GROUP):
-                i0 = lo + GROUP * g
-                members = ti.min(lane_numbers() + i0, n - 1)
-                rounds, each = 1, GROUP  # all search together, or one after the other
-                if not share_candidates(members, h, point, grid, dims, wraps, periodic):
-                    rounds, each = GROUP, 1
-                for r in range(ti.min(rounds, hi - i0)):
-                    if each == 1:
-                        members = ivec4(i0 + r)
-                    begin = desk + (members - lo) * depth
-                    ends = search(members, h, wraps, period, point, start, grid, dims, periodic, begin, depth, found)
-                    for l in range(ti.min(each, hi - i0 - r)):
-                        many = ends[l] - begin[l]
-                        span[i0 + r + l] = ivec2(entries, entries + many)
-                        entries += (many + STRIDE - 1) // STRIDE * STRIDE
-                        if many == depth:
-                            used[DEEPEST] = 1
+            first = lo
+            while first < hi:
+                together = companions(first, hi, h, point, grid, dims, wraps, periodic)
+                members = ti.min(lane_numbers() + first, first + together - 1)
+                begin = desk + (members - lo) * depth
+                ends = search(members, h, wraps, period, point, start, grid, dims, periodic, begin, depth, found)
+                for l in range(together):
+                    many = ends[l] - begin[l]
+                    span[first + l] = ivec2(entries, entries + many)
+                    entries += (many + STRIDE - 1) // STRIDE * STRIDE
+                    if many == depth:
+                        used[DEEPEST] = 1
+                first += together
             at = ti.atomic_add(used[ENTRIES], entries + GROUP)  # rows are written in whole vectors
             if at + entries + GROUP <= neighbor.shape[0]:
                 for i in range(lo, hi):

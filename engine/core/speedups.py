@@ -147,11 +147,11 @@ def with_vectors(kernel: Any) -> Any:
     Taichi takes vectors apart, and what LLVM puts together again depends on the CPU, from nothing to loops over four or
     eight neighbors at a time that are slower than one by one.
 
-    LLVM takes vectors in arrays to begin at multiples of their size, rounded up to a power of two. So in these kernels
-    vectors of other sizes than two and four are read and written by components (`backend.vector_at`, `set_vector`),
-    and vectors are in Taichi's own arrays. Of vectors Taichi 1.7.4 then knows sums, differences, products, quotients,
-    least and greatest, comparisons within `select`, roots and `round`; not the unary minus (nor `-=`, which is made of
-    it), `abs` or casts, which it refuses.
+    LLVM takes it that vectors in memory begin at multiples of their size, rounded up to a power of two. So in these
+    kernels vectors of other sizes than two and four are read and written by components (`backend.vector_at`,
+    `set_vector`), vectors are in Taichi's own arrays, and none is carried from outside into a parallel loop. Of vectors
+    Taichi 1.7.4 then knows sums, differences, products, quotients, least and greatest, comparisons within `select`,
+    roots and `round`; not the unary minus (nor `-=`, which is made of it), `abs` or casts, which end the process.
     """
     kernel._primal.vectors = True
     return kernel
