@@ -82,7 +82,7 @@ def read_sources_once() -> None:
 
 # --- one thread -------------------------------------------------------------------------------------
 
-COMMON = 1500  # elements up to which one thread is the fastest...
+COMMON = 2500  # elements up to which one thread is the fastest...
 LIGHT = 12_000  # ...and for kernels that do little with each
 
 CPUS = (_ti_core.x64, _ti_core.arm64)
