@@ -331,7 +331,7 @@ def vector_at(array: ti.template(), i: ti.i32):
 
 
 @ti.func
-def set_vector(array: ti.template(), i: ti.i32, value: vec3):
+def set_vector(array: ti.template(), i: ti.i32, value: ti.template()):
     """Writes an element in this way."""
     for k in ti.static(range(3)):
         array[i][k] = value[k]

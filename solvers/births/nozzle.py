@@ -193,7 +193,8 @@ class Nozzle:
         """Takes how far the newest layer has come, by the particles in the nozzle."""
         self.members, self.pace = members, 0.0
         if members and t > self.until:
-            self.pace = self.speed + (offset - self.offset) / (t - self.until)  # beside what was predicted
+            drift = (offset - self.offset) / (t - self.until)  # beside what was predicted
+            self.pace = self.speed + drift if self.speed > 0 else 0.0
             self.offset, self.waits = offset, self.waits + 1 if self.pace < STALLED * self.speed else 0
 
     def _layer(self) -> np.ndarray:

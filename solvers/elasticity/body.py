@@ -195,9 +195,10 @@ class ElasticBodies:
 
     def find_forces(self, scale: float, volume: bool = True) -> None:
         """`force`: scale times the elastic force at `x_predicted`, with the volume term or without."""
-        strain.measure_strain(self.n, *self.pairs, self.factor, self.zero_energy, self.L, self.S, self.second,
-                              self.shear, self.lame_lambda if volume else self.none, self.rank, self.V,
-                              self.x_predicted, self.F, self.R, self.columns)  # fmt: skip
+        strain.sum_strain(self.n, *self.pairs, self.factor, self.zero_energy, self.x_predicted, self.columns)
+        strain.measure_strain(self.n, self.L, self.S, self.second, self.shear,
+                              self.lame_lambda if volume else self.none, self.rank, self.V, self.x_predicted, self.F,
+                              self.R, self.columns)  # fmt: skip
         strain.find_forces(self.n, *self.pairs, self.factor, self.zero_energy, self.V, self.x_predicted, self.columns,
                            scale, self.force)  # fmt: skip
         if self.spring is not None:

@@ -7,11 +7,11 @@ x the weight of the particle beside the position, and `columns` are those of T a
 
 import taichi as ti
 
-from pliant.core.backend import Ints, Matrices, Points, Reals, Vectors, mat3, vec3, vec4
+from pliant.core.backend import Ints, Matrices, Points, Reals, Vectors, mat3, set_vector, vec3, vec4
 from pliant.core.neighbors import difference_of_points
 from pliant.core.reduce import BLOCKS, block
 from pliant.core.rotation import rotation_of
-from pliant.core.speedups import light
+from pliant.core.speedups import light, with_vectors
 
 
 @ti.func
@@ -46,31 +46,43 @@ def stress_of(F: mat3, R: mat3, S: mat3, shear: ti.f32, lame_lambda: ti.f32, ran
     return shear * (F - R @ S) + lame_lambda * (dot(R, F) - rank) * (R @ S)
 
 
+@with_vectors
 @ti.kernel
-def measure_strain(n: ti.i32, wraps: ti.template(), period: Vectors, X: Points, start: Ints, neighbor: Ints,
-                   factor: Reals, zero_energy: Reals, L: Matrices, S: Matrices, second: Matrices, shear: Reals,
-                   lame_lambda: Reals, rank: Reals, V: Reals, x: Points, F: Matrices, R: Matrices,
-                   columns: Points):  # fmt: skip
-    """Deformation gradients, rotations, and T from positions x."""
+def sum_strain(n: ti.i32, wraps: ti.template(), period: Vectors, X: Points, start: Ints, neighbor: Ints,
+               factor: Reals, zero_energy: Reals, x: Points, columns: Points):  # fmt: skip
+    """sum_j factor x_ij X_ij^T and sum_j zero_energy x_ij X_ij^T, three columns each."""
     for e in range(n):
         s0, s1, s2, h0, h1, h2 = vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0)
         for k in range(start[e], start[e + 1]):
             j = neighbor[k]
             Xij, xij = difference_of_points(X[e], X[j], wraps, period), difference_of_points(x[e], x[j], wraps, period)
-            a, b = factor[k] * Xij, zero_energy[k] * Xij
-            s0 += a[0] * xij
-            s1 += a[1] * xij
-            s2 += a[2] * xij
-            h0 += b[0] * xij
-            h1 += b[1] * xij
-            h2 += b[2] * xij
-        F[e] = -matrix_of(s0, s1, s2) @ L[e]
+            a, b = factor[k] * xij, zero_energy[k] * xij
+            s0 += Xij[0] * a
+            s1 += Xij[1] * a
+            s2 += Xij[2] * a
+            h0 += Xij[0] * b
+            h1 += Xij[1] * b
+            h2 += Xij[2] * b
+        columns[6 * e], columns[6 * e + 1], columns[6 * e + 2] = s0, s1, s2
+        columns[6 * e + 3], columns[6 * e + 4], columns[6 * e + 5] = h0, h1, h2
+
+
+@light
+@ti.kernel
+def measure_strain(n: ti.i32, L: Matrices, S: Matrices, second: Matrices, shear: Reals, lame_lambda: Reals, rank: Reals,
+                   V: Reals, x: Points, F: Matrices, R: Matrices, columns: Points):  # fmt: skip
+    """Deformation gradients, rotations, and T, from the sums of `sum_strain`, whose place T and F take."""
+    for e in range(n):
+        k = 6 * e
+        F[e] = -matrix_of(columns[k], columns[k + 1], columns[k + 2]) @ L[e]
         R[e] = rotation_of(F[e])
-        B = stress_of(F[e], R[e], S[e], shear[e], lame_lambda[e], rank[e]) + F[e] @ second[e] - matrix_of(h0, h1, h2)
-        write_columns(x[e][3] / V[e] * (B @ L[e]), 6 * e, columns)
-        write_columns(x[e][3] * F[e], 6 * e + 3, columns)
+        held = F[e] @ second[e] - matrix_of(columns[k + 3], columns[k + 4], columns[k + 5])
+        B = stress_of(F[e], R[e], S[e], shear[e], lame_lambda[e], rank[e]) + held
+        write_columns(x[e][3] / V[e] * (B @ L[e]), k, columns)
+        write_columns(x[e][3] * F[e], k + 3, columns)
 
 
+@with_vectors
 @ti.kernel
 def find_forces(n: ti.i32, wraps: ti.template(), period: Vectors, X: Points, start: Ints, neighbor: Ints,
                 factor: Reals, zero_energy: Reals, V: Reals, x: Points, columns: Points, scale: ti.f32,
@@ -89,7 +101,7 @@ def find_forces(n: ti.i32, wraps: ti.template(), period: Vectors, X: Points, sta
         stretched += times_columns(6 * e, columns, first)
         held += times_columns(6 * e + 3, columns, second)
         total = V[e] * stretched + held
-        f[e] = scale * vec3(total[0], total[1], total[2])
+        set_vector(f, e, scale * vec3(total[0], total[1], total[2]))
 
 
 @ti.kernel

@@ -101,9 +101,10 @@ class Projection(PressureSolver):
         self.images.update()
         near, whole = self.world.neighbors, self.arrays
         system.pack(p.n, p.x, p.v, whole)
-        correction.find_corrections(p.n, near.wraps, near.period, whole, p.wall_gradient, self.world.spacing,
-                                    self.weight, self._mixed, p.material, self._liquid, p.image_lopsided,
-                                    p.image_trace, p.L, p.lopsided)  # fmt: skip
+        if self.has_liquid:
+            correction.find_corrections(p.n, near.wraps, near.period, whole, p.wall_gradient, self.world.spacing,
+                                        self.weight, self._mixed, p.material, self._liquid, p.image_lopsided,
+                                        p.image_trace, p.L, p.lopsided)  # fmt: skip
         system.prepare(p.n, near.wraps, near.period, whole, self.images.gradient, self.corrected, p.V, apparent, 1.0,
                        p.D)  # fmt: skip
         if self.friction:
