@@ -28,7 +28,9 @@ LOOSER = {
     ("hydrostatic", "plane: bottom pressure, extrapolated"): 0.02,
     ("hydrostatic", "plane, shaken: bottom pressure, extrapolated"): 0.02,
     # and so do, in the disorder after shaking, distances of layers: 1.007 or 1.044 by the rounding of sums alone
+    # (ten draws of the first velocities, by plane and tank, at two precisions of the solve: 0.983 to 1.044)
     ("hydrostatic", "plane, shaken: spacing of layers 1-2 over 2-3"): 0.06,
+    ("hydrostatic", "tank, shaken: spacing of layers 1-2 over 2-3"): 0.06,
     ("hydrostatic", "tank, shaken: bottom pressure, extrapolated"): 0.02,
     # 24 particles across: errors of u 3.8 %, -17 and -13 %; with 32 across 2.0 %, -8 and -3 %
     ("cavity", "Re 100: u, root mean square error over the lid's speed"): 0.05,
