@@ -7,9 +7,12 @@ import time
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import pliant as pl
+from pliant.commands.cli import app
 from pliant.core import backend
+from pliant.errors import PliantError
 from pliant.render import vulkan
 
 
@@ -100,3 +103,26 @@ def test_a_run_on_the_gpu_is_that_on_the_cpu(tmp_path, capsys):
     told = subprocess.run(command, check=True, stderr=subprocess.PIPE, text=True, timeout=300).stderr
     assert told.count("backend 'gpu' is ") == 1
     np.testing.assert_allclose(np.load(tmp_path / "gpu.npy"), x, atol=1e-4)
+
+
+def test_the_environment_names_the_usual_backend(monkeypatch):
+    monkeypatch.setattr(backend, "_started", None)
+    monkeypatch.delenv("PLIANT_BACKEND", raising=False)
+    assert backend.usual() == "cpu"
+    monkeypatch.setenv("PLIANT_BACKEND", "vulkan")
+    assert backend.usual() == "vulkan"
+    monkeypatch.setattr(backend, "_started", "cpu")
+    assert backend.usual() == "cpu"  # what runs already
+    monkeypatch.setattr(backend, "_started", None)
+    monkeypatch.setenv("PLIANT_BACKEND", "vulcan")
+    with pytest.raises(PliantError, match="did you mean 'vulkan'"):
+        backend.start()
+
+
+@pytest.mark.parametrize("command", [("sample", "ball.obj"), ("view", "dam_break"), ("bench", "small"), ("validate",)])
+def test_commands_that_compute_take_a_backend(command, monkeypatch):
+    """Refused by name before anything starts; the environment is as before then."""
+    monkeypatch.delenv("PLIANT_BACKEND", raising=False)
+    result = CliRunner().invoke(app, [*command, "--backend", "gpuu"])
+    assert result.exit_code == 2 and "did you mean 'gpu'" in result.output
+    assert "PLIANT_BACKEND" not in os.environ

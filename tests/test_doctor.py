@@ -211,7 +211,7 @@ def test_what_is_installed_but_broken_says_why(monkeypatch):
 
 def told(devices, **more):
     """What the child that tries graphics answers."""
-    return {"backends": ["cpu"], "missing": None, "devices": devices, "software": False} | more
+    return {"backends": ["cpu"], "missing": None, "devices": devices, "software": False, "slow": ""} | more
 
 
 @pytest.mark.parametrize(
@@ -222,6 +222,7 @@ def told(devices, **more):
         (told([]), ["ok", "ok"], "unknown device"),
         (told([], missing="no driver; apt it."), ["ok", "warning"], "no driver"),
         (told([], backends=[]), ["wrong", "ok"], "unknown device"),
+        (told(["GeForce"], slow="wrong results"), ["warning", "ok"], "on GeForce"),
         (ProbeError("no answer within 4 s"), ["warning"], "no answer"),
     ],
 )

@@ -1,6 +1,8 @@
 """Kernels that are launched quickly do what Taichi's own way does, with all kinds of arguments."""
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -13,17 +15,21 @@ from pliant.core.backend import (
     DEAL,
     SHARES,
     Ints,
+    Points,
     Reals,
     RealTable,
     Vectors,
     desk_of,
     runs_alone,
+    set_vector,
     share,
     task,
     threads_for,
     turns,
     upload,
     vec3,
+    vec4,
+    vector_at,
 )
 
 Pack = ti.types.argpack(x=Reals, scale=ti.f32, v=Vectors)
@@ -295,3 +301,54 @@ def test_few_elements_are_left_to_one_thread():
     assert chosen == [True, True, True, True, False, True, False, False]
     dealt(100, out)
     assert not speedups.one_thread.active
+
+
+# What a Taichi that is not the tested one may have done to us, and what is said of it
+CHANGES = {
+    "nothing": ("", ""),
+    "other results": ("speedups.Launches.launch = lambda self, ready, args: None", "wrong results"),
+    "parts missing": ("speedups.ASTTransformer = None", "build_For"),
+}
+STEPS = """
+from pliant.core import backend, speedups
+backend.TAICHI_TESTED = "0"
+{change}
+backend.start("cpu")
+import pliant as pl
+scene = pl.Scene(particle_radius=0.05)
+scene.add(pl.Box(size=(0.3, 0.3, 0.3), center=(0, 0.15, 0)), pl.Fluid())
+sim = scene.build(quiet=True)
+sim.step()
+print(sim.stats.kinetic_energy > 0, backend.slow_because())
+"""
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_another_taichi_is_tried_out_and_otherwise_left_to_itself(name):
+    change, words = CHANGES[name]
+    done = subprocess.run([sys.executable, "-c", STEPS.format(change=change)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    stepped, _, told = done.stdout.splitlines()[-1].partition(" ")
+    assert stepped == "True" and words in told and bool(told) == bool(words)
+
+
+@speedups.with_vectors
+@ti.kernel
+def add_in_vectors(n: ti.i32, a: Points, b: Points, v: Vectors, out: Vectors):
+    for i in range(n):
+        total = vec4(0.0)
+        for k in range(3):
+            total += ti.cast(k, ti.f32) * ti.select(a[i] < b[i], a[i], b[i])
+        set_vector(out, i, vector_at(v, i) + vec3(total[0], total[1], total[2]))
+
+
+@pytest.mark.parametrize("elements", [1, 100_000])
+def test_vectors_in_registers_give_what_their_components_do(elements):
+    rng, n = np.random.default_rng(4), 1001
+    a, b, v = rng.uniform(size=(n, 4)), rng.uniform(size=(n, 4)), rng.uniform(size=(n, 3))
+    out = ti.ndarray(vec3, n)
+    with threads_for(elements):
+        for _ in range(3):
+            add_in_vectors(n, upload(a, vec4), upload(b, vec4), upload(v, vec3), out)
+    np.testing.assert_allclose(out.to_numpy(), v + 3 * np.minimum(a, b)[:, :3], rtol=1e-6)
+    assert ti.lang.impl.current_cfg().real_matrix_scalarize

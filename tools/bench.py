@@ -100,7 +100,7 @@ def measure(spec: Spec) -> dict[str, Any]:
     from pliant.core import backend
     from pliant.tools import bandwidth
 
-    backend.start("cpu")
+    backend.start()
     before = resident_bytes()
     sim = dam_break(spec).build()
     sim.step()

@@ -118,7 +118,7 @@ def measure(spec: Spec) -> dict[str, Any]:
     """Runs the body in this process; the same numbers as `peer_elastic.run` returns."""
     from pliant.core import backend
 
-    backend.start("cpu")
+    backend.start()
     before, start = peak_megabytes(), time.time()
     sim = elastic_scene(spec).build()
     p = sim.world.particles

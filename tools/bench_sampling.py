@@ -121,7 +121,7 @@ def measure(spec: Spec) -> dict[str, Any]:
     """One of our fillings in this process: seconds, memory and figures."""
     from pliant.core import backend
 
-    backend.start("cpu")
+    backend.start()
     shape = Mesh(spec.mesh)
     shape.volume()  # reads the file
     before, start = peak_megabytes(), time.perf_counter()

@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
     for name in ("vertices", "particles", "frames"):
         if getattr(options, name) < 1:
             parser.error(f"--{name} must be 1 or more, got {getattr(options, name)}")
-    backend.start("cpu")
+    backend.start()
     mesh, (X, spacing) = torus(options.vertices), lattice(options.particles)
     start = time.perf_counter()
     skin = Skin(mesh.vertices, mesh.faces, X, np.full(len(X), spacing**3), spacing, smoothing("cubic_spline"))

@@ -17,9 +17,9 @@ from typing import Annotated
 import typer
 
 import pliant
-from pliant.core.choices import BACKEND_NAMES, FORMATS, FPS, LOOK, SEED, SIZE, USUAL_FORMATS
+from pliant.core.choices import BACKEND_NAMES, BACKEND_VARIABLE, FORMATS, FPS, LOOK, SEED, SIZE, USUAL_FORMATS
 from pliant.core.console import console, say
-from pliant.errors import PliantError, SceneError, SimulationError
+from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
 
 SHOWCASE = "falling_bodies_in_water"  # what `pliant run` shows when no scene is named
 SHOWCASE_SETTINGS: list[str] = []
@@ -31,6 +31,9 @@ Folder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 Looks = Annotated[
     list[str] | None,
     typer.Option("--look", metavar="NAME=VALUE", help=f"How pictures look ({', '.join(LOOK)}); repeatable."),
+]
+Backend = Annotated[
+    str | None, typer.Option(help=f"What computes: {', '.join(BACKEND_NAMES)} (the GPU there is); cpu if not given.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
 Range = Annotated[str, typer.Option("--frames", help="Which: 12, 0:100, 100: or ::10; all if not given.")]
@@ -69,6 +72,24 @@ def reporting(quiet: bool = False) -> Iterator[None]:
         raise typer.Exit(getattr(interruption, "status", 130)) from None
     finally:
         console.quiet = before
+
+
+@contextlib.contextmanager
+def computing_on(backend: str | None) -> Iterator[None]:
+    """Lets all that is started meanwhile compute there, in other processes as well."""
+    if backend is None:
+        yield
+        return
+    if backend not in BACKEND_NAMES:
+        raise PliantError(unknown_name("backend", backend, BACKEND_NAMES))
+    before = os.environ.get(BACKEND_VARIABLE)
+    os.environ[BACKEND_VARIABLE] = backend
+    try:
+        yield
+    finally:
+        os.environ.pop(BACKEND_VARIABLE)
+        if before is not None:
+            os.environ[BACKEND_VARIABLE] = before
 
 
 def _complain(text: str) -> None:
@@ -117,10 +138,7 @@ def run(
     look: Looks = None,
     video: Annotated[bool, typer.Option("--video", help="Make video.mp4 of the pictures.")] = False,
     seed: Annotated[int | None, typer.Option(help="Of random numbers that the scene draws; 0 if not given.")] = None,
-    backend: Annotated[
-        str | None,
-        typer.Option(help=f"What computes: {', '.join(BACKEND_NAMES)} (the GPU there is); cpu if not given."),
-    ] = None,
+    backend: Backend = None,
     checkpoint: Annotated[float, typer.Option(help="Seconds of wall-clock time between checkpoints.")] = 60.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
@@ -172,9 +190,10 @@ def view(
     web: Annotated[bool, typer.Option("--web", help="In a browser instead of a window.")] = False,
     port: Annotated[int, typer.Option(help="Of the page, with --web.")] = 8080,
     report: Annotated[Path | None, typer.Option(help="A file for lines of JSON on what is shown.")] = None,
+    backend: Backend = None,
 ) -> None:
     """Opens a window on a scene as it runs: look around, change parameters, grab things."""
-    with reporting():
+    with reporting(), computing_on(backend):
         from pliant.commands.arguments import read_size
         from pliant.io.files import checked_path
         from pliant.scene.loading import find_scene
@@ -338,9 +357,10 @@ def sample(
     report: Annotated[bool, typer.Option("--report", help="Print how good it is; report.json, report.png.")] = False,
     quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    backend: Backend = None,
 ) -> None:
     """Fills a mesh with particles, and tells how good the filling is."""
-    with reporting(quiet or as_json):
+    with reporting(quiet or as_json), computing_on(backend):
         from pliant.commands.sample import Request, run
 
         run(Request(mesh, radius, particles, sampling, unit, up, scale, seed, out, formats, report), as_json)
@@ -371,9 +391,9 @@ def scenes() -> None:
         Console(highlight=False).print(table)
 
 
-def _pass_on(tool: str, arguments: list[str]) -> None:
+def _pass_on(tool: str, arguments: list[str], backend: str | None) -> None:
     """Calls `main(arguments)` of a tool, which lies above this layer."""
-    with reporting():
+    with reporting(), computing_on(backend):
         try:
             module = importlib.import_module(f"pliant.tools.{tool}")
         except ModuleNotFoundError as error:
@@ -383,12 +403,12 @@ def _pass_on(tool: str, arguments: list[str]) -> None:
 
 
 @app.command(context_settings=PASS_ON)
-def bench(context: typer.Context) -> None:
+def bench(context: typer.Context, backend: Backend = None) -> None:
     """Measures the engine; `pliant bench --help` tells more."""
-    _pass_on("bench", context.args)
+    _pass_on("bench", context.args, backend)
 
 
 @app.command(context_settings=PASS_ON)
-def validate(context: typer.Context) -> None:
+def validate(context: typer.Context, backend: Backend = None) -> None:
     """Compares results with closed forms and measurements; `pliant validate --help` tells more."""
-    _pass_on("validate", context.args)
+    _pass_on("validate", context.args, backend)

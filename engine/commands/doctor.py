@@ -26,8 +26,9 @@ from rich.table import Table
 from rich.text import Text
 
 import pliant
-from pliant.core.choices import BACKENDS
+from pliant.core.choices import BACKENDS, TAICHI_TESTED
 from pliant.core.memory import GIB, lines_of, total_and_free
+from pliant.errors import PliantError
 
 State = Literal["ok", "warning", "wrong"]
 COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "wrong": "bold red"}
@@ -245,11 +246,20 @@ print(json.dumps([version, {answer}]))
 
 def graphics() -> dict[str, Any]:
     """What Taichi can use here. Runs in a child: Taichi warns about missing drivers, and drivers may crash."""
-    from pliant.core.backend import is_supported
+    from pliant.core import backend
     from pliant.render.vulkan import available, in_software, vulkan_devices
 
-    backends, devices = [name for name in BACKENDS if is_supported(name)], vulkan_devices()
-    return {"backends": backends, "missing": available(), "devices": devices, "software": in_software(devices)}
+    backends, devices = [name for name in BACKENDS if backend.is_supported(name)], vulkan_devices()
+    slow = ""
+    if "cpu" in backends:
+        backend.start("cpu")
+        slow = backend.slow_because()
+        try:
+            backend.check_speedups()
+        except PliantError as error:
+            slow = slow or str(error)
+    return {"backends": backends, "missing": available(), "devices": devices, "software": in_software(devices),
+            "slow": slow}  # fmt: skip
 
 
 def taichi_and_vulkan() -> list[Check]:
@@ -265,6 +275,9 @@ def taichi_and_vulkan() -> list[Check]:
     taichi = Check("Taichi", "ok", f"{version}, backends: {', '.join(here['backends'])}")
     if "cpu" not in here["backends"]:
         taichi = Check("Taichi", "wrong", f"{version} without its CPU backend", "pip install --force-reinstall taichi")
+    elif here["slow"]:
+        found = f"{version}, whose kernels start slowly: it has changed since {TAICHI_TESTED} ({here['slow']})"
+        taichi = Check("Taichi", "warning", found, f"pip install taichi=={TAICHI_TESTED}, which is faster")
     if here["missing"]:
         found, _, advice = here["missing"].rstrip(".").partition("; ")
         return [taichi, Check("Vulkan", "warning", f"no pictures: {found}", advice)]

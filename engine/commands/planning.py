@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pliant.commands.arguments import read_look, read_positive, read_size
-from pliant.core.backend import check_name
+from pliant.core import backend
 from pliant.core.choices import FPS, SEED, SIZE, USUAL_FORMATS
 from pliant.errors import PliantError
 from pliant.render import Look
@@ -30,7 +30,7 @@ def make_plan(source: SceneSource, given: dict[str, Any], folder: Path) -> Plan:
     """What to do, from what was given on the command line (None where nothing was)."""
     chosen: dict[str, Any] = {
         "fps": FPS, "formats": ",".join(USUAL_FORMATS), "settings": [], "size": SIZE, "look": [], "seed": SEED,
-        "seconds": source.seconds, "video": False, "backend": "cpu",
+        "seconds": source.seconds, "video": False, "backend": backend.usual(),
     }  # fmt: skip
     chosen |= {name: value for name, value in given.items() if value is not None}
     options = read_options(source, chosen["settings"])
@@ -44,7 +44,7 @@ def make_plan(source: SceneSource, given: dict[str, Any], folder: Path) -> Plan:
     formats = _formats(chosen["formats"], chosen["video"])
     if not 0 <= chosen["seed"] < 2**32:
         raise PliantError(f"--seed must be a whole number from 0 to {2**32 - 1}, got {chosen['seed']}")
-    check_name(chosen["backend"])
+    backend.check_name(chosen["backend"])
     size, look = read_size(chosen["size"]), read_look(chosen["look"])
     random.seed(chosen["seed"])
     np.random.seed(chosen["seed"])

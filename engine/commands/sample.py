@@ -98,7 +98,7 @@ def run(request: Request, to_stdout: bool = False) -> dict[str, Any]:
     """Does what is asked and returns the report; `to_stdout` prints it as JSON instead of a table."""
     formats = _check(request)
     shape = _shape(request)
-    backend.start("cpu")
+    backend.start()
     results = {method: _sample(request, shape, method, formats) for method in request.methods}
     report = _report(request, shape, results)
     if to_stdout:

@@ -17,7 +17,7 @@ import numpy as np
 import taichi as ti
 
 from pliant.core import speedups
-from pliant.core.choices import BACKEND_NAMES, BACKENDS
+from pliant.core.choices import BACKEND_NAMES, BACKEND_VARIABLE, BACKENDS, TAICHI_TESTED
 from pliant.core.console import native_silence
 from pliant.core.memory import available_memory as available_memory  # beside the share of it below
 from pliant.errors import PliantError, unknown_name
@@ -63,18 +63,20 @@ SHARE_OF_MEMORY = 0.8  # of what is free that a scene may take
 LOCKED = 30.0
 
 _started: str | None = None
+_slow_because = ""
 
 
 speedups.know_classes_quickly()  # before the first kernel
 
 
-def start(backend: str = "cpu") -> None:
-    """Starts Taichi once, where "gpu" is the GPU there is. Asking again for the same backend does nothing; for another
-    one is an error.
+def start(backend: str | None = None) -> None:
+    """Starts Taichi once, where "gpu" is the GPU there is, and None the usual one. Asking again for the same backend
+    does nothing; for another one is an error.
 
     A second `ti.init` would leave all earlier arrays dangling, so it is refused instead.
     """
     global _started
+    backend = backend or usual()
     check_name(backend)
     if backend == "gpu":
         backend = _started if _started in GPUS else _find_gpu()
@@ -92,16 +94,45 @@ def start(backend: str = "cpu") -> None:
         ti.init(arch=ARCHS[backend], default_fp=ti.f32, default_ip=ti.i32, offline_cache=True, log_level=ti.WARN,
                 cpu_block_dim_adaptive=False, default_cpu_block_dim=CHUNK)  # fmt: skip
     _started = backend
+    _speed_up(check=".".join(map(str, ti.__version__)) != TAICHI_TESTED)
+
+
+def _speed_up(check: bool) -> None:
+    """Does quickly what Taichi does slowly, unless it turns out that Taichi has changed."""
+    global _slow_because
     _free_vectors()
-    _fill_vectors_directly()
-    _tell_places_shortly()
-    speedups.read_sources_once()
-    speedups.launch_quickly(keep=backend == "cpu")
-    speedups.serialise_twins()
-    if backend == "cpu":
-        _access_elements_directly()
-        _copy_memory_directly()
-        _spread_workers()
+    try:
+        _fill_vectors_directly()
+        _tell_places_shortly()
+        speedups.read_sources_once()
+        speedups.launch_quickly(keep=_started == "cpu")
+        speedups.serialise_twins()
+        if _started == "cpu":
+            _access_elements_directly()
+            _copy_memory_directly()
+            _spread_workers()
+        if check:
+            check_speedups()
+    except Exception as error:  # whatever a Taichi makes of it that we have not seen
+        speedups.undo()
+        _slow_because = str(error) or type(error).__name__
+
+
+def check_speedups() -> None:
+    """Raises if kernels do not compute what they should."""
+    from pliant.core import launch_check
+
+    launch_check.check()
+
+
+def slow_because() -> str:
+    """Why kernels are launched in Taichi's own way, which is slow; nothing if they are not."""
+    return _slow_because
+
+
+def usual() -> str:
+    """The backend where none is named: what runs already, or else what the environment says, or else the CPU."""
+    return _started or os.environ.get(BACKEND_VARIABLE) or "cpu"
 
 
 def check_name(backend: str) -> None:
@@ -143,12 +174,6 @@ def _find_gpu() -> str:
     return found
 
 
-def ensure() -> None:
-    """Starts Taichi on the CPU unless it runs already, on whichever backend."""
-    if _started is None:
-        start()
-
-
 def _free_vectors() -> None:
     """Lets arrays of vectors and matrices go when nobody needs them: Taichi 1.7.4 frees those of numbers only."""
     for kind in (ti.lang.matrix.VectorNdarray, ti.lang.matrix.MatrixNdarray):
@@ -176,7 +201,7 @@ def _fill_vectors_directly() -> None:
             _fill_elements(self, value)
 
     for kind in (ti.lang.matrix.VectorNdarray, ti.lang.matrix.MatrixNdarray):
-        kind._fill_by_kernel = fill
+        speedups.replace(kind, "_fill_by_kernel", fill)
 
 
 def _access_elements_directly() -> None:
@@ -193,7 +218,7 @@ def _access_elements_directly() -> None:
         def setter(self, value: Any, *key: int) -> None:
             self.values[key] = value
 
-    ti.lang._ndarray.NdarrayHostAccessor = HostAccessor
+    speedups.replace(ti.lang._ndarray, "NdarrayHostAccessor", HostAccessor)
 
 
 def _memory_of(array: Any) -> np.ndarray:
@@ -232,13 +257,14 @@ def _copy_memory_directly() -> None:
         _memory(self).fill(value)
 
     for kind in (ti.lang._ndarray.ScalarNdarray, ti.lang.matrix.VectorNdarray, ti.lang.matrix.MatrixNdarray):
-        kind.to_numpy, kind.from_numpy, kind.copy_from, kind.fill = to_numpy, from_numpy, copy_from, fill
+        for function in (to_numpy, from_numpy, copy_from, fill):
+            speedups.replace(kind, function.__name__, function)
 
 
 def host_view(array: ti.Ndarray) -> np.ndarray | None:
     """The elements of a device array where they are, to be read and written at once while the array lives: on the CPU.
     None elsewhere, where kernels have to fetch them."""
-    return _memory(array) if _started == "cpu" else None
+    return _memory(array) if _started == "cpu" and not _slow_because else None
 
 
 def _tell_places_shortly() -> None:
@@ -249,7 +275,7 @@ def _tell_places_shortly() -> None:
         line = self.src[node.lineno - 1].strip() if node.lineno <= len(self.src) else ""
         return f'File "{self.file}", line {node.lineno + self.lineno_offset}, in {self.func.func.__name__}: {line}\n'
 
-    ti.lang.ast.ast_transformer_utils.ASTTransformerContext.get_pos_info = place
+    speedups.replace(ti.lang.ast.ast_transformer_utils.ASTTransformerContext, "get_pos_info", place)
 
 
 def _spread_workers() -> None:

@@ -5,6 +5,8 @@ Apart from what carries it out, so that `--help` need not import it: nothing her
 
 BACKENDS = ("cpu", "cuda", "vulkan", "metal")
 BACKEND_NAMES = (*BACKENDS, "gpu")  # gpu is the one there is
+TAICHI_TESTED = "1.7.4"  # the version whose private parts `speedups` replaces
+BACKEND_VARIABLE = "PLIANT_BACKEND"  # of the environment: what computes where nothing is said
 
 PARTICLE_FORMATS = ("vtu", "npz", "ply", "bgeo")  # one file for each body and frame; the first is read back first
 MESH_FORMATS = ("obj", "stl", "ply")  # walls and other surfaces: once, or for each frame if they move

@@ -1,6 +1,7 @@
 """What Taichi 1.7.4 does slowly in Python, done quickly: defining, compiling and launching kernels.
 
-Nothing here changes what a kernel computes. Whatever is out of the ordinary goes Taichi's own way.
+Nothing here changes what a kernel computes. Whatever is out of the ordinary goes Taichi's own way, and all of it if
+Taichi has changed (`launch_check`): what is put in the place of Taichi's own parts is noted (`replace`), to be undone.
 """
 
 import ast
@@ -31,6 +32,25 @@ from taichi.lang.util import cook_dtype
 from taichi.types import ndarray_type, primitive_types
 from taichi.types.utils import is_signed
 
+_replaced: list[tuple[Any, str, Any]] = []  # whose part, its name, and what it was
+
+
+def replace(owner: Any, name: str, part: Any) -> None:
+    """Puts a part of our own in the place of one of Taichi's."""
+    _replaced.append((owner, name, owner.__dict__.get(name)))
+    setattr(owner, name, part)
+
+
+def undo() -> None:
+    """Puts Taichi's own parts back."""
+    while _replaced:
+        owner, name, part = _replaced.pop()
+        if part is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, part)
+
+
 # --- definition -------------------------------------------------------------------------------------
 
 
@@ -48,7 +68,7 @@ def know_classes_quickly() -> None:
         line = linecache.getline(file, frame.f_lineno).strip()
         return any(pattern.match(line) for pattern in kernel_impl._KERNEL_CLASS_STACKFRAME_STMT_RES)
 
-    kernel_impl._inside_class = inside_class
+    replace(kernel_impl, "_inside_class", inside_class)
 
 
 # --- compilation ------------------------------------------------------------------------------------
@@ -77,7 +97,7 @@ def read_sources_once() -> None:
             global_vars=known, argument_data=args, src=lines, start_lineno=first, file=file, ast_builder=ast_builder,
             is_real_function=is_real_function)  # fmt: skip
 
-    kernel_impl._get_tree_and_ctx = tree_and_context
+    replace(kernel_impl, "_get_tree_and_ctx", tree_and_context)
 
 
 # --- one thread -------------------------------------------------------------------------------------
@@ -181,7 +201,7 @@ def serialise_twins() -> None:
             ctx.ast_builder.strictly_serialize()
         return ordinary(ctx, node)
 
-    ASTTransformer.build_For = staticmethod(build_for)
+    replace(ASTTransformer, "build_For", staticmethod(build_for))
 
 
 # --- launch -----------------------------------------------------------------------------------------
@@ -456,6 +476,6 @@ def launch_quickly(keep: bool) -> None:
     for owner, name, find in ((Ndarray, "_kind", _kind), (Ndarray, "_number", _number), (ArgPack, "_number", _number)):
         kept = functools.cached_property(find)
         kept.__set_name__(owner, name)
-        setattr(owner, name, kept)
-    ArgPack.__setitem__ = _set_member
-    kernel_impl.Kernel.__call__ = call
+        replace(owner, name, kept)
+    replace(ArgPack, "__setitem__", _set_member)
+    replace(kernel_impl.Kernel, "__call__", call)

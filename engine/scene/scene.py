@@ -499,16 +499,17 @@ class Scene:
                 total += BYTES_PER_BLOCK * a * b * c + BYTES_PER_WALL_BLOCK * 2 * (a * b + b * c + c * a)
         return total
 
-    def build(self, backend: str = "cpu", quiet: bool = False) -> "Simulation":
+    def build(self, backend: str | None = None, quiet: bool = False) -> "Simulation":
         """Checks the scene, samples its bodies and returns a `Simulation`; raises `SceneError` with all problems.
 
-        `backend` is what computes: "cpu", "cuda", "vulkan", "metal", or "gpu" for the GPU there is.
+        `backend` is what computes: "cpu", "cuda", "vulkan", "metal", or "gpu" for the GPU there is. If it is not given,
+        the variable PLIANT_BACKEND of the environment may name it; otherwise it is the CPU.
         What it notices, such as particles that were left out, is printed on standard error unless `quiet`, and is in
         `sim.notes` in any case.
         """
         from pliant.sim.simulation import Simulation
 
-        if not isinstance(backend, str):
+        if backend is not None and not isinstance(backend, str):
             raise PliantError(f"backend must be text such as 'cpu', got {backend!r}")
         problems = self.problems()
         if problems:

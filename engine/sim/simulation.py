@@ -48,7 +48,8 @@ EXPLOSION = 100.0  # times the speed that gravity, walls and initial velocities 
 class Simulation:
     """What `scene.build` returns. `step`, `run` and `frames` move time on; `sim[body]` reads and writes particles."""
 
-    def __init__(self, scene: Scene, backend_name: str = "cpu", saved: Checkpoint | None = None, quiet: bool = False):
+    def __init__(self, scene: Scene, backend_name: str | None = None, saved: Checkpoint | None = None,
+                 quiet: bool = False):  # fmt: skip
         _start(backend_name)
         load_plugins()
         self.scene, self._quiet = scene, quiet
@@ -430,11 +431,11 @@ class Simulation:
         )
 
 
-def load(path: str | Path, scene: Scene | None = None, backend: str = "cpu") -> Simulation:
+def load(path: str | Path, scene: Scene | None = None, backend: str | None = None) -> Simulation:
     """The simulation that `sim.save` wrote, to go on with.
 
     `scene` is needed only where functions belong to it, motions or callbacks, which no file can hold: make it again
-    as it was. Which particles are fixed is part of the state.
+    as it was. Which particles are fixed is part of the state. `backend` as for `Scene.build`.
     """
     saved = checkpoint.read(path)
     return Simulation(saved.live_scene(scene), backend, saved)
@@ -446,9 +447,9 @@ def _finite(name: str, value: Any) -> None:
         raise PliantError(f"{name} must be a positive number, got {value!r}")
 
 
-def _start(name: str) -> None:
+def _start(name: str | None) -> None:
     """Starts the backend, and tells once which one "gpu" is."""
-    running = backend.started()
+    running, name = backend.started(), name or backend.usual()
     backend.start(name)
     if name == "gpu" and running is None:
         say(f"backend 'gpu' is {describe_gpu(str(backend.started()))}.")

@@ -53,7 +53,7 @@ class SkinSource:
 
     def with_mesh(self, mesh: TriMesh) -> Skin:
         """Another surface on the same particles, given where the body was at rest."""
-        backend.ensure()
+        backend.start()
         return Skin(mesh.vertices, mesh.faces, self.X, self.V, self.spacing, smoothing(self.smoothing), mesh.fields,
                     self.nearest)  # fmt: skip
 

@@ -140,7 +140,7 @@ class Player:
             return
         with self._busy("Resetting"):
             scene = self._scene(self._turned)
-            self._take(Simulation(scene, "cpu", changes.with_masses(self._initial, scene), quiet=True))
+            self._take(Simulation(scene, None, changes.with_masses(self._initial, scene), quiet=True))
 
     def set(self, owner: str, name: str, value: float) -> None:  # noqa: A003
         sim = self._ready()
@@ -180,7 +180,7 @@ class Player:
             saved = checkpoint.read(path)
             turned = {(owner, name): value for owner, name, value in saved.state["more"].get(SETTINGS, [])}
             scene = self._scene(turned)
-            self._take(Simulation(saved.live_scene(scene), "cpu", saved, quiet=True))
+            self._take(Simulation(saved.live_scene(scene), None, saved, quiet=True))
             self._turned, self._knobs_changed = turned, True
         self.tell(Notice("info", f"loaded {path}, t = {self._ready().time:.3f} s"))
 

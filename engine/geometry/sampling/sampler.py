@@ -105,7 +105,7 @@ def _relaxed(shape: Shape, count: int, spacing: float, method: str, seed: int, c
     stored = kept(path, ["x"])
     if stored is not None and stored["x"].shape == (count, 3) and np.isfinite(stored["x"]).all():
         return stored["x"], 0
-    backend.ensure()
+    backend.start()
     kind = BlueNoise if method == "blue_noise" else Confined if confined else Fitted
     bounds, solid = shape.bounds(), shape.surface.proxy(PROXY * spacing) if isinstance(shape, Mesh) else shape
     depths = DistanceMap(lambda x: -solid.signed_distance(x), bounds, spacing, REACH, OUT, True, shape.key())
