@@ -3,7 +3,7 @@
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import Ints, Reals, RealTable, Spans, SymmetricMatrices, Vectors
+from pliant.core.backend import Ints, Points, Reals, RealTable, Spans, Vectors
 from pliant.core.fields import Field
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, add_up, block
@@ -11,7 +11,7 @@ from pliant.core.speedups import light
 from pliant.core.world import World
 from pliant.solvers.elasticity.momentum import SPIN, Momenta
 from pliant.solvers.elasticity.rubbing import Rubbing, Scratch, of_others, received, turning
-from pliant.solvers.pressure.system import times
+from pliant.solvers.pressure.system import CORRECTED, xyz
 
 FIELDS = (
     Field("contact_force", "vector", "N", "on a particle of an elastic body by all that touches it", carried=True),
@@ -64,9 +64,10 @@ def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: S
 @ti.kernel
 def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
             factor: Reals, material: Ints, slot: Ints, V: Reals, rubbed: ti.template(), p: Reals,
-            L: SymmetricMatrices, body: Ints, wall_number: Ints, wall_rub: Vectors, body_rub: Vectors, c: Scratch,
-            force: Vectors, pusher: Ints):  # fmt: skip
-    """What contacts do to each elastic particle, and who pushes it most: a body, or -2 less the number of a wall."""
+            special: Ints, Lx: Points, Ly: Points, Lz: Points, body: Ints, wall_number: Ints, wall_rub: Vectors,
+            body_rub: Vectors, c: Scratch, force: Vectors, pusher: Ints):  # fmt: skip
+    """What contacts do to each elastic particle, and who pushes it most: a body, or -2 less the number of a wall. Rows
+    of L are those of liquids whose gradients are corrected (`pressure.correction`); elsewhere it is one."""
     for i in range(n):
         if slot[i] >= 0:
             total, who = p[i] * c.b[i], -1
@@ -75,7 +76,12 @@ def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: 
                 who = -2 - wall_number[i]
             for k in range(span[i][0], ti.select(c.D[i] > 0.0, span[i][1], 0)):
                 j = neighbor[k]
-                push = factor[k] * times(p[i] * L[i] + p[j] * L[j], difference(x[i], x[j], wraps, period))
+                G = factor[k] * difference(x[i], x[j], wraps, period)
+                push = p[i] * G
+                if special[j] & CORRECTED:
+                    push += p[j] * xyz(G[0] * Lx[j] + G[1] * Ly[j] + G[2] * Lz[j])
+                else:
+                    push += p[j] * G
                 total += push
                 if push.norm() > most:
                     most, who = push.norm(), body[j]
@@ -115,5 +121,5 @@ class Balance:
     def find_forces(self, rubbed: bool, momenta: Momenta) -> None:
         """Finds `particles.contact_force`, with friction or without, while particles are where they were."""
         p = self.world.particles
-        _forces(p.n, *self.rubbing.pairs[:-1], rubbed, p.p, p.L, p.body, p.wall_number,
+        _forces(p.n, *self.rubbing.pairs[:-1], rubbed, p.p, p.special, p.Lx, p.Ly, p.Lz, p.body, p.wall_number,
                 p.wall_rub, p.body_rub, self.rubbing.scratch(momenta), p.contact_force, p.pusher)  # fmt: skip

@@ -39,7 +39,6 @@ import taichi as ti
 from pliant.core.backend import (
     Ints,
     Reals,
-    SymmetricMatrices,
     Vectors,
     set_vector,
     share,
@@ -56,8 +55,7 @@ from pliant.core.speedups import light, with_vectors
 from pliant.solvers.pressure.system import BENT, CORRECTED, System, xyz
 
 FIELDS = (
-    Field("L", "symmetric", "1", "correction of the gradients that velocities see"),
-    *(Field(f"L{axis}", "point", "1", f"its {axis} row, and 0") for axis in "xyz"),
+    *(Field(f"L{axis}", "point", "1", f"{axis} row of the correction of gradients, and 0") for axis in "xyz"),
     Field("inside", "real", "1", "1 where fluid surrounds it, 0 elsewhere"),
     Field("lopsided", "vector", "1/m", "towards where there are more particles: sum_j G_ij + E_ij"),
 )
@@ -95,7 +93,7 @@ def inverse_of(d: vec3, o: vec3):
 @ti.kernel
 def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, c: System, b: Vectors, spacing: ti.f32,
                      weight: ti.f32, mixed: ti.template(), material: Ints, liquid: Reals, image_lopsided: Vectors,
-                     image_trace: Reals, L: SymmetricMatrices, lopsided: Vectors):  # fmt: skip
+                     image_trace: Reals, lopsided: Vectors):  # fmt: skip
     """L, and who is inside; images count like neighbors. `b` is the gradient of the walls, `weight` is g / d [1/s^2],
     `c.u` are velocities, and `mixed` says whether there is anything but liquids."""
     for turn in range(turns(blocks(n))):
@@ -131,8 +129,6 @@ def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, c: System
                     c.special[i] = c.special[i] | CORRECTED
             c.inside[i] = whole
             set_vector(lopsided, i, lop)
-            for k in ti.static(range(6)):
-                L[i][k] = own[k]
             c.Lx[i], c.Ly[i] = vec4(own[0], own[5], own[4], 0.0), vec4(own[5], own[1], own[3], 0.0)
             c.Lz[i] = vec4(own[4], own[3], own[2], 0.0)
     for i in range(n):

@@ -104,7 +104,7 @@ class Projection(PressureSolver):
         if self.has_liquid:
             correction.find_corrections(p.n, near.wraps, near.period, whole, p.wall_gradient, self.world.spacing,
                                         self.weight, self._mixed, p.material, self._liquid, p.image_lopsided,
-                                        p.image_trace, p.L, p.lopsided)  # fmt: skip
+                                        p.image_trace, p.lopsided)  # fmt: skip
         system.prepare(p.n, near.wraps, near.period, whole, self.images.gradient, self.corrected, p.V, apparent, 1.0,
                        p.D)  # fmt: skip
         if self.friction:
