@@ -256,3 +256,25 @@ def test_dry_sand_has_no_water():
     scene.add(block(0, 3, 0, 3), pl.Granular(saturation=1.0), name="sand")
     sim = scene.build(quiet=True)
     assert (sim["sand"].saturation == 0).all() and "seepage" not in {stage.name for stage in sim.stages}
+
+
+def test_drops_come_out_only_where_there_is_room():
+    """Sand that holds too much keeps it while others are around it: a drop in between would blow them apart."""
+    sand = pl.Granular(grain_diameter=2e-3)
+    sim = basin(8, sand, block(2, 6, 0, 4), [block(0, 1, 0, 1)], fixed=True)
+    sim.step()
+    (transfer,) = (stage for stage in sim.stages if isinstance(stage, seepage.SeepageTransfer))
+    p, water = sim.world.particles, water_in(sim)
+    x = p.numpy("x").astype(float)
+    spots = np.array([x[0] + 0.1 * D, [1.0, 1.0, 0.0], [1.0, 1.0 + 0.5 * D, LAYERS * D], [1.0, 1.0 + D, 0.0]])
+    assert transfer._free(spots).tolist() == [False, True, False, True]  # the third is too near the second, a period on
+    inner = p.rows_of(0)[np.argmin(np.linalg.norm(x[p.rows_of(0)] - [4 * D, 1.5 * D, 0], axis=1))]
+    top = p.rows_of(0)[np.argmin(np.linalg.norm(x[p.rows_of(0)] - [4 * D, 9 * D, 0], axis=1))]
+    rows = np.array([inner, top], np.int32)
+    p.write("in_open", rows, np.ones(2, np.int32))
+    p.write("water", rows, p.read("water", rows) + 2 * np.float32(transfer.seepage.whole))
+    count = len(sim["water"])
+    transfer._drip()
+    assert len(sim["water"]) == count + 1  # above the sand
+    assert sim["water"].x[:, 1].max() > x[top, 1] + 0.5 * D
+    assert water_in(sim) == pytest.approx(water + 4 * transfer.seepage.whole, rel=1e-5)

@@ -60,6 +60,7 @@ GENTLE = 1e-3  # of the weight of water: the least gradient by which Ergun's mob
 MOST_TAKEN = 0.3  # share of a particle of water that may seep away in a step
 SMALL, FAT = 0.5, 1.5  # in volumes of a particle of water: smaller ones join others, larger ones are parted
 APART = 0.25  # distance of the two halves from where the whole was [spacings]
+ROOM = 0.7  # spacings from a drop that comes out of sand to all else
 OUTSIDE = 0.9  # distance from sand at which water appears [spacings]
 TINY = 1e-30
 
@@ -394,16 +395,32 @@ class SeepageTransfer(Stage):
 
     def _drip(self) -> None:
         """Sand in the open that holds a particle of water more than its pores lets it go, towards where there is
-        room."""
+        room, once there is."""
         p, s, world = self.world.particles, self.seepage, self.world
         room = np.array([getattr(m, "porosity", 0.0) if is_porous(m) else np.inf for m in world.materials])
         over = p.numpy("water") - room[p.numpy("material")] * p.numpy("V")
         rows = np.flatnonzero((over >= s.whole) & (p.numpy("in_open") == 1)).astype(np.int32)
         rows = rows[np.argsort(p.read("id", rows))]
-        x, v, water = p.read("x", rows), p.read("v", rows), p.read("water", rows)
+        drops = p.read("x", rows) + OUTSIDE * world.spacing * self._outwards(rows)
+        free = self._free(drops)
+        if not free.any():
+            return
+        rows, drops = rows[free], drops[free]
+        v, water = p.read("v", rows), p.read("water", rows)
         p.write("water", rows, water - s.whole)
         p.write("m", rows, p.read("m", rows) - s.rho * s.whole)
-        world.add_particles(s.waters[0], x + OUTSIDE * world.spacing * self._outwards(rows), v)
+        world.add_particles(s.waters[0], drops, v)
+
+    def _free(self, drops: np.ndarray) -> np.ndarray:
+        """Which of the places have room for a drop, beside all particles and the drops before it. Squeezed in between
+        others it would be under megapascals at once, and blow the sand apart."""
+        near, taken = self.world.neighbors, self.world.particles.numpy("x").astype(float)
+        free = np.zeros(len(drops), bool)
+        for k, drop in enumerate(drops):
+            dx = np.concatenate([taken, drops[:k][free[:k]]]) - drop
+            dx -= near.periods * np.round(dx / np.where(near.periods > 0, near.periods, 1.0))
+            free[k] = (dx**2).sum(axis=1).min() > (ROOM * self.world.spacing) ** 2
+        return free
 
     def _outwards(self, rows: np.ndarray) -> np.ndarray:
         """Directions (n, 3) away from the particles around, along walls."""
