@@ -246,7 +246,7 @@ print(json.dumps([version, {answer}]))
 
 def graphics() -> dict[str, Any]:
     """What Taichi can use here. Runs in a child: Taichi warns about missing drivers, and drivers may crash."""
-    from pliant.core import backend
+    from pliant.core import backend, launch_check
     from pliant.render.vulkan import available, in_software, vulkan_devices
 
     backends, devices = [name for name in BACKENDS if backend.is_supported(name)], vulkan_devices()
@@ -255,7 +255,7 @@ def graphics() -> dict[str, Any]:
         backend.start("cpu")
         slow = backend.slow_because()
         try:
-            backend.check_speedups()
+            launch_check.check()
         except PliantError as error:
             slow = slow or str(error)
     return {"backends": backends, "missing": available(), "devices": devices, "software": in_software(devices),

@@ -6,6 +6,7 @@ particles, so the offline cache serves every scene and arrays may grow without r
 
 import contextlib
 import ctypes
+import importlib
 import io
 import math
 import os
@@ -112,17 +113,10 @@ def _speed_up(check: bool) -> None:
             _copy_memory_directly()
             _spread_workers()
         if check:
-            check_speedups()
+            importlib.import_module("pliant.core.launch_check").check()  # by name, because it needs this module
     except Exception as error:  # whatever a Taichi makes of it that we have not seen
         speedups.undo()
         _slow_because = str(error) or type(error).__name__
-
-
-def check_speedups() -> None:
-    """Raises if kernels do not compute what they should."""
-    from pliant.core import launch_check
-
-    launch_check.check()
 
 
 def slow_because() -> str:

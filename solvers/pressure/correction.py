@@ -131,13 +131,12 @@ def find_corrections(n: ti.i32, wraps: ti.template(), period: Vectors, c: System
             set_vector(lopsided, i, lop)
             c.Lx[i], c.Ly[i] = vec4(own[0], own[5], own[4], 0.0), vec4(own[5], own[1], own[3], 0.0)
             c.Lz[i] = vec4(own[4], own[3], own[2], 0.0)
-    for i in range(n):
-        near, k = c.special[i] & CORRECTED, c.span[i][0]
-        while near == 0 and k < c.span[i][1]:
-            near = c.special[c.neighbor[k]] & CORRECTED
-            k += 1
-        if near != 0:
+    for i in range(n):  # all who write to the same place write the same
+        if c.special[i] & CORRECTED:
             c.special[i] = c.special[i] | BENT
+            for k in range(c.span[i][0], c.span[i][1]):
+                j = c.neighbor[k]
+                c.special[j] = c.special[j] | BENT
 
 
 @light
