@@ -20,7 +20,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
-from taichi._lib import core as _ti_core
+from taichi._lib import core as taichi_core
 from taichi.lang import impl, kernel_impl
 from taichi.lang._ndarray import Ndarray, ScalarNdarray
 from taichi.lang.argpack import ArgPack, ArgPackType
@@ -105,7 +105,8 @@ def read_sources_once() -> None:
 COMMON = 2500  # elements up to which one thread is the fastest...
 LIGHT = 12_000  # ...and for kernels that do little with each
 
-CPUS = (_ti_core.x64, _ti_core.arm64)
+CPUS = (taichi_core.x64, taichi_core.arm64)
+_compiling = threading.RLock()
 
 
 class OneThread:
@@ -179,16 +180,14 @@ def with_vectors(kernel: Any) -> Any:
 
 @contextlib.contextmanager
 def vectors_of(kernel: Any) -> Iterator[None]:
-    """Compiles as is right for a kernel, while it lasts."""
+    """Compiles as is right for a kernel, while it lasts; other threads wait, because there is one setting for all."""
     config = impl.current_cfg()
-    if not kernel.__dict__.get("vectors") or config.arch not in CPUS:
-        yield
-        return
-    config.real_matrix_scalarize = False
-    try:
-        yield
-    finally:
-        config.real_matrix_scalarize = True
+    with _compiling:
+        config.real_matrix_scalarize = not (kernel.__dict__.get("vectors") and config.arch in CPUS)
+        try:
+            yield
+        finally:
+            config.real_matrix_scalarize = True
 
 
 def serialise_twins() -> None:
