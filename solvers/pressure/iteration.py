@@ -15,7 +15,8 @@ the inverse of the curvature just seen. It costs no further product with K.
 What was tried beside (a dam break of 2,000 to 100,000 particles, by the residual or by the error of velocities):
 conjugate gradients and conjugate residuals need as many sweeps as Chebyshev's, and a last one for what they have pushed
 below zero; a coarse level (hat functions 3 to 6 spacings wide, solved exactly) changes nothing, because after a warm
-start what is slow to go is not smooth: it jumps from particle to particle.
+start what is slow to go is not smooth: it jumps from particle to particle. Displacements that begin with a share of the
+last ones take a third of the sweeps, and steps after Barzilai and Borwein half, but deep water then does not calm down.
 """
 
 import functools

@@ -256,7 +256,7 @@ def sweep_together(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: 
 @ti.func
 def decide(n: ti.i32, sweeps: ti.i32, longest: ti.f32, tolerance: ti.f32, strictness: ti.f32, fewest: ti.i32,
            most: ti.i32, partial: ti.template(), sums: ti.template()) -> ti.i32:  # fmt: skip
-    """Whether to go on after so many sweeps; finds the sums. As `projection.Projection.iterate`."""
+    """Whether to go on after so many sweeps; finds the sums. As `iteration.FreeSweeps.run`."""
     for k in range(SUMS):
         total_up(k, n, partial, sums)
     two_sided = ti.max(total_of(TWO_SIDED, n, partial), strictness * total_of(GATHERED, n, partial)) / BOTH_SIDES
