@@ -419,6 +419,10 @@ class Neighbors:
         """What kernels over pairs take after n: wraps, period, x, span, neighbor, factor."""
         return (self.wraps, self.period, self.particles.x, self.span, self.neighbor, self.factor)
 
+    def shortest(self, dx: np.ndarray) -> np.ndarray:
+        """Differences (..., 3), each the shortest of its images across periodic boundaries, as `difference`."""
+        return dx - self.periods * np.round(dx / np.where(self.periods > 0, self.periods, 1.0))
+
     def update(self, low: np.ndarray, high: np.ndarray) -> None:
         """Sorts the particles, which lie in the box low..high, and builds lists, gradients and densities."""
         p = self.particles

@@ -105,9 +105,6 @@ def read_sources_once() -> None:
 COMMON = 2500  # elements up to which one thread is the fastest...
 LIGHT = 12_000  # ...and for kernels that do little with each
 
-CPUS = (taichi_core.x64, taichi_core.arm64)
-_compiling = threading.RLock()
-
 
 class OneThread:
     """Kernels whose loops run in the calling thread. To wake and wait for the workers costs 20 to 30 microseconds a
@@ -161,6 +158,9 @@ light = alone_up_to(LIGHT)  # marks a kernel that does little with each element:
 
 
 # --- vectors ----------------------------------------------------------------------------------------
+
+CPUS = (taichi_core.x64, taichi_core.arm64)
+_compiling = threading.RLock()
 
 
 def with_vectors(kernel: Any) -> Any:

@@ -414,22 +414,20 @@ class SeepageTransfer(Stage):
     def _free(self, drops: np.ndarray) -> np.ndarray:
         """Which of the places have room for a drop, beside all particles and the drops before it. Squeezed in between
         others it would be under megapascals at once, and blow the sand apart."""
-        near, taken = self.world.neighbors, self.world.particles.numpy("x").astype(float)
+        taken = self.world.particles.numpy("x").astype(float)
         free = np.zeros(len(drops), bool)
         for k, drop in enumerate(drops):
-            dx = np.concatenate([taken, drops[:k][free[:k]]]) - drop
-            dx -= near.periods * np.round(dx / np.where(near.periods > 0, near.periods, 1.0))
+            dx = self.world.neighbors.shortest(np.concatenate([taken, drops[:k][free[:k]]]) - drop)
             free[k] = (dx**2).sum(axis=1).min() > (ROOM * self.world.spacing) ** 2
         return free
 
     def _outwards(self, rows: np.ndarray) -> np.ndarray:
         """Directions (n, 3) away from the particles around, along walls."""
-        p, near = self.world.particles, self.world.neighbors
+        p = self.world.particles
         x = p.numpy("x").astype(float)
         out = np.zeros((len(rows), 3))
         for k, row in enumerate(rows):
-            dx = x[row] - x
-            dx -= near.periods * np.round(dx / np.where(near.periods > 0, near.periods, 1.0))
+            dx = self.world.neighbors.shortest(x[row] - x)
             r = np.linalg.norm(dx, axis=1)
             close = (r < self.world.h) & (r > 0)
             out[k] = (dx[close] * (1 - r[close] / self.world.h)[:, None] / r[close][:, None]).sum(axis=0)

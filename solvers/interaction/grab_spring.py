@@ -152,14 +152,14 @@ class GrabSpring(Grip):
         only happens to be near."""
         p = self.world.particles
         x, rest, m = (p.read(name, rows).astype(float) for name in ("x", "rest", "m"))
-        away = np.linalg.norm(self._vector(x, point), axis=1)
+        away = np.linalg.norm(self.world.neighbors.shortest(x - point), axis=1)
         nearest = int(np.argmin(away))
-        apart = np.linalg.norm(self._vector(rest, rest[nearest]), axis=1)
+        apart = np.linalg.norm(self.world.neighbors.shortest(rest - rest[nearest]), axis=1)
         enough = np.sort(apart)[min(FEWEST, len(rows)) - 1]
         chosen = apart <= max(self.radius, EVENLY * enough)
         self._hold(rows[chosen])
         self._target = self._point = point if away[nearest] <= self.radius else x[nearest]
-        self._offset = np.average(self._vector(self._point, x[chosen]), axis=0, weights=m[chosen])
+        self._offset = np.average(self.world.neighbors.shortest(self._point - x[chosen]), axis=0, weights=m[chosen])
 
     def _hold(self, rows: np.ndarray) -> None:
         """Holds these particles, by the elastic slots that they have now."""
@@ -176,12 +176,6 @@ class GrabSpring(Grip):
             self._hold(rows[np.isin(p.read("id", rows), self._ids)])
         else:
             self.release()
-
-    def _vector(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """one - other, the shortest of its images across periodic boundaries."""
-        period = self.world.neighbors.periods
-        way = one - other
-        return way - period * np.round(way / np.where(period > 0, period, 1.0))
 
     @property
     def point(self) -> np.ndarray:
@@ -250,6 +244,6 @@ class GrabSpring(Grip):
         _turn(p.n, self.number, p.body, p.x, self._turn, p.v)
 
     def max_dt(self) -> float:
-        way = self.within(self._vector(self._target, self._point))
+        way = self.within(self.world.neighbors.shortest(self._target - self._point))
         return self.step_at(0.5 * self.w * float(np.linalg.norm(way)))
 

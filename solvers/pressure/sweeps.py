@@ -5,7 +5,7 @@ A sweep changes the pressures by a step along their residuals and a share of the
     dq = step residual / D + momentum dq,    q <- q + dq,    residual <- residual - K dq,
 
 where q may fall below zero inside liquids only. It goes through the particles twice: for what the changes do to
-displacements u, and for what u does to density ratios. Which step and momentum is for others to say (`projection`).
+displacements u, and for what u does to density ratios. Which step and momentum is for others to say (`iteration`).
 """
 
 import taichi as ti
