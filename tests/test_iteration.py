@@ -40,7 +40,7 @@ def test_runs_follow_each_other_for_ever_smaller_eigenvalues():
 def count_up(many: ti.i32, passes: ti.i32, shares: ti.i32, desk: Ints, done: IntTable, by: IntTable):
     """Each share of a pass is one more than the least of the pass before."""
     for turn in range(team.rounds(many)):
-        worker = team.member(turn)
+        worker = team.member(turn, many)
         if worker >= 0:
             for step in range(passes):
                 one = team.next_share(step, worker, many, shares, desk)

@@ -20,6 +20,7 @@ from pliant.core.backend import (
     RealTable,
     Vectors,
     desk_of,
+    desks,
     runs_alone,
     set_vector,
     share,
@@ -180,14 +181,14 @@ def spread_out(tasks: ti.i32, done: Ints, desk: Ints):
 
 
 @pytest.mark.parametrize("tasks", [1, 31, 33, 511, 720, 16_384, 16_385, 40_000])
-@pytest.mark.parametrize("few", [True, False])
-def test_shares_are_done_once_each_at_one_desk(tasks, few):
+@pytest.mark.parametrize("elements", [0, 10**6, np.inf], ids=["alone", "together", "ordinary"])
+def test_shares_are_done_once_each_at_one_desk(tasks, elements):
     done, desk = np.zeros(tasks, np.int32), np.zeros(tasks, np.int32)
-    with threads_for(0 if few else 10**6):
+    with threads_for(elements):
         spread_out(tasks, done, desk)
-    desks = -(-tasks // DEAL) * SHARES
-    assert (done == 1).all() and desk.max() < desks
-    assert (np.diff(desk) != 0).sum() < desks, "tasks of a share follow each other"
+    assert (done == 1).all() and desk.max() < desks(tasks)
+    if elements != 10**6:  # there a thread has one desk for all of its shares
+        assert (np.diff(desk) != 0).sum() < -(-tasks // DEAL) * SHARES, "tasks of a share follow each other"
 
 
 @ti.kernel
@@ -296,11 +297,12 @@ def test_few_elements_are_left_to_one_thread():
             out = ti.ndarray(ti.i32, 100)
             with threads_for(elements):
                 kernel(100, out)
-                chosen.append(speedups.one_thread.active)
+                chosen.append(speedups.threads.way)
             assert out.to_numpy().tolist() == list(range(1, 101))
-    assert chosen == [True, True, True, True, False, True, False, False]
+    one, all_ = speedups.ALONE, speedups.TOGETHER
+    assert chosen == [one, one, one, one, all_, one, all_, all_]
     dealt(100, out)
-    assert not speedups.one_thread.active
+    assert speedups.threads.way == speedups.ORDINARY
 
 
 # What a Taichi that is not the tested one may have done to us, and what is said of it

@@ -112,6 +112,8 @@ def _speed_up(check: bool) -> None:
             _access_elements_directly()
             _copy_memory_directly()
             _spread_workers()
+            team = importlib.import_module("pliant.core.team")  # by name, because it needs this module
+            speedups.threads.crew = team.Crew(workers())
         if check:
             importlib.import_module("pliant.core.launch_check").check()  # by name, because it needs this module
     except Exception as error:  # whatever a Taichi makes of it that we have not seen
@@ -291,9 +293,15 @@ def _spread_workers() -> None:
             return  # it costs speed, nothing else
 
 
+def shares_loops() -> bool:
+    """Whether several threads of a CPU share the kernel that is launched, and maybe compiled."""
+    return _started == "cpu" and speedups.threads.way != speedups.ALONE
+
+
 def deals() -> bool:
-    """Whether tasks have to be dealt out: on several threads of a CPU. A GPU takes them as they come."""
-    return _started == "cpu" and not speedups.one_thread.active
+    """Whether tasks have to be dealt out, as they must where Taichi shares loops among threads of a CPU. A GPU takes
+    them as they come, and so do threads that stay together."""
+    return _started == "cpu" and speedups.threads.way == speedups.ORDINARY
 
 
 @ti.func
@@ -329,12 +337,19 @@ def share(turn: ti.i32, tasks: ti.i32) -> ti.i32:
 
 @ti.func
 def desk_of(turn: ti.i32, task: ti.i32) -> ti.i32:
-    """A number that tasks have in common only if one thread does them one after the other: of the DEAL // ROUNDS shares
-    of a loop on a CPU. On a GPU each task has its own."""
+    """A number below `desks` that tasks have in common only if one thread does them one after the other: of the share
+    of a loop on a CPU, or of the thread. On a GPU each task has its own."""
     result = task
     if ti.static(_started == "cpu"):
         result = turn // ROUNDS
+    if ti.static(_started == "cpu" and speedups.threads.way == speedups.TOGETHER):
+        result = ti.global_thread_idx()
     return result
+
+
+def desks(tasks: int) -> int:
+    """How many desks so many tasks need."""
+    return max(-(-tasks // DEAL) * SHARES, workers()) if _started == "cpu" else tasks
 
 
 @ti.func
@@ -359,12 +374,12 @@ def set_vector(array: ti.template(), i: ti.i32, value: ti.template()):
 
 def threads_for(elements: int) -> contextlib.AbstractContextManager[None]:
     """While it lasts, kernels run in one thread or in all, as suits so many elements on the CPU."""
-    return speedups.one_thread.among(elements if _started == "cpu" else math.inf)
+    return speedups.threads.among(elements if _started == "cpu" else math.inf)
 
 
 def runs_alone(kernel: Any) -> bool:
     """Whether a kernel runs in the calling thread now."""
-    return speedups.one_thread.takes(kernel._primal)
+    return speedups.threads.alone(kernel._primal)
 
 
 def workers() -> int:

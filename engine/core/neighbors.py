@@ -23,8 +23,6 @@ import taichi as ti
 
 from pliant.core import backend
 from pliant.core.backend import (
-    DEAL,
-    SHARES,
     Ints,
     Points,
     Reals,
@@ -410,8 +408,7 @@ class Neighbors:
 
     def _allocate_desks(self) -> None:
         """Where blocks put together what they find. A thread has one for all the blocks that it makes."""
-        blocks = -(-self.capacity // self.block)
-        desks = blocks if backend.started() != "cpu" else -(-blocks // DEAL) * SHARES
+        desks = backend.desks(-(-self.capacity // self.block))
         self._found = ti.ndarray(ti.i32, desks * self.block * self.depth + GROUP)
 
     @property

@@ -74,24 +74,34 @@ def know_classes_quickly() -> None:
 # --- compilation ------------------------------------------------------------------------------------
 
 
+@functools.cache
+def _source(func: Any) -> tuple[str, list[str], int, str]:
+    """File, lines, number of the first line, and text of a function."""
+    lines, first = inspect.getsourcelines(func)
+    lines = [textwrap.fill(line, tabsize=4, width=9999) for line in lines]  # as Taichi does
+    return inspect.getsourcefile(func) or "", lines, first, textwrap.dedent("\n".join(lines))
+
+
+def _definition(func: Any) -> ast.Module:
+    tree = ast.parse(_source(func)[3])  # anew, because what is made of it is noted in it
+    tree.body[0].decorator_list = []  # type: ignore[attr-defined]
+    return tree
+
+
 def read_sources_once() -> None:
     """Keeps the source of a function that kernels call: Taichi looks for its file among all modules and cuts it out of
-    that file for every single call, which takes a third of the time until a kernel is ready."""
-
-    @functools.cache
-    def source(func: Any) -> tuple[str, list[str], int, str]:
-        lines, first = inspect.getsourcelines(func)
-        lines = [textwrap.fill(line, tabsize=4, width=9999) for line in lines]  # as Taichi does
-        return inspect.getsourcefile(func) or "", lines, first, textwrap.dedent("\n".join(lines))
+    that file for every single call, which takes a third of the time until a kernel is ready. Kernels may have been
+    `rewritten`."""
 
     def tree_and_context(self: Any, excluded_parameters: Any = (), is_kernel: bool = True, arg_features: Any = None,
                          args: Any = None, ast_builder: Any = None, is_real_function: bool = False) -> Any:  # fmt: skip
-        file, lines, first, text = source(self.func)
-        tree = ast.parse(text)  # anew, because what is made of it is noted in it
-        tree.body[0].decorator_list = []  # type: ignore[attr-defined]
-        known = kernel_impl._get_global_vars(self.func)
+        file, lines, first, _ = _source(self.func)
+        tree, known = _definition(self.func), kernel_impl._get_global_vars(self.func)
         if is_kernel or is_real_function:
             known |= {self.arguments[i].name: args[i] for i in self.template_slot_locations}
+        if "rewrite" in self.__dict__:
+            self.rewrite(tree.body[0])
+            known |= self.names
         return tree, kernel_impl.ASTTransformerContext(
             excluded_parameters=excluded_parameters, is_kernel=is_kernel, func=self, arg_features=arg_features,
             global_vars=known, argument_data=args, src=lines, start_lineno=first, file=file, ast_builder=ast_builder,
@@ -100,15 +110,36 @@ def read_sources_once() -> None:
     replace(kernel_impl, "_get_tree_and_ctx", tree_and_context)
 
 
-# --- one thread -------------------------------------------------------------------------------------
+def _copy(kernel: Any) -> Any:
+    """The same kernel, not yet compiled."""
+    copy = kernel_impl.Kernel(kernel.func, kernel.autodiff_mode, kernel.classkernel)
+    copy.vectors = kernel.__dict__.get("vectors", False)
+    return copy
 
-COMMON = 2500  # elements up to which one thread is the fastest...
+
+def rewritten(kernel: Any, rewrite: Callable[[ast.FunctionDef], Any], types: dict[str, Any], names: dict[str, Any]
+              ) -> Any:  # fmt: skip
+    """A kernel whose definition is rewritten before it is compiled. It takes further arguments, of these types, and
+    knows more names."""
+    twin = _copy(kernel)
+    twin.rewrite, twin.names = rewrite, names
+    twin.arguments += [kernel_impl.KernelArgument(type_, name) for name, type_ in types.items()]
+    twin.mapper = kernel_impl.TaichiCallableTemplateMapper(twin.arguments, twin.template_slot_locations)
+    rewrite(_definition(kernel.func).body[0])  # type: ignore[arg-type]
+    return twin
+
+
+# --- threads ----------------------------------------------------------------------------------------
+
+COMMON = 900  # elements up to which one thread is the fastest...
 LIGHT = 12_000  # ...and for kernels that do little with each
+ORDINARY, ALONE, TOGETHER = range(3)  # ways in which a kernel runs: as Taichi has it, in one thread, in a crew
 
 
-class OneThread:
-    """Kernels whose loops run in the calling thread. To wake and wait for the workers costs 20 to 30 microseconds a
-    loop, more than a loop over a few thousand particles takes; a kernel has a twin without that.
+class Threads:
+    """How many threads a kernel runs in. To wake and wait for the workers costs 20 to 90 microseconds a loop, more than
+    one over a few thousand particles takes; so a kernel has a twin whose loops run in the calling thread. And it has
+    one for many elements, which wakes the workers but once for all of its loops (`team.Crew`).
 
     It is chosen by the number of `elements` that there are. Results may differ in what is rounded, so that this must
     follow from the scene alone, never from the machine.
@@ -116,32 +147,42 @@ class OneThread:
 
     def __init__(self) -> None:
         self.elements = math.inf
-        self.active = False  # whether the kernel that is launched, and maybe compiled, is a twin
+        self.crew: Any = None
+        self.way = ORDINARY  # of the kernel that is launched, and maybe compiled
 
     @contextlib.contextmanager
     def among(self, elements: float) -> Iterator[None]:
-        """Chooses for so many elements: twins for none, and no twins for infinitely many."""
+        """Chooses for so many elements: one thread for none, and Taichi's own way for infinitely many."""
         before, self.elements = self.elements, elements
         try:
             yield
         finally:
             self.elements = before
 
-    def takes(self, kernel: Any) -> bool:
+    def alone(self, kernel: Any) -> bool:
         """Whether a kernel runs in the calling thread now."""
         return self.elements <= kernel.__dict__.get("few", COMMON)
 
-    def twin(self, kernel: Any) -> Any:
-        """The same kernel, compiled with serial loops."""
+    def choose(self, kernel: Any, args: tuple) -> tuple[Any, tuple]:
+        """The twin to launch, and with what."""
+        if self.elements == math.inf:
+            self.way = ORDINARY
+            return kernel, args
         known = kernel.__dict__
-        if "twin" not in known:
-            known["twin"] = kernel_impl.Kernel(kernel.func, kernel.autodiff_mode, kernel.classkernel)
-            known["twin"].serial, known["twin"].vectors = True, known.get("vectors", False)
-            known["twin"].twin = known["twin"]
-        return known["twin"]
+        if self.alone(kernel):
+            self.way = ALONE
+            if "solo" not in known:
+                known["solo"] = _copy(kernel)
+                known["solo"].serial = True
+            return known["solo"], args
+        if "together" not in known:
+            known["together"] = self.crew.twin(kernel) if self.crew else None
+        twin = known["together"]
+        self.way = ORDINARY if twin is None else TOGETHER
+        return (kernel, args) if twin is None else (twin, args + self.crew.extras(twin))
 
 
-one_thread = OneThread()
+threads = Threads()
 
 
 def alone_up_to(elements: int) -> Callable[[Any], Any]:
@@ -439,9 +480,7 @@ def launch_quickly(keep: bool) -> None:
     slow, thread = kernel_impl.Kernel.__call__, threading.get_ident()
 
     def call(self: Any, *args: Any, **names: Any) -> Any:
-        one_thread.active = one_thread.takes(self)
-        if one_thread.active:
-            self = one_thread.twin(self)
+        self, args = threads.choose(self, args)
         launches, runtime = self.__dict__.get("launches"), self.runtime
         if launches is None or launches.compiled is not self.compiled_kernels:
             launches = self.launches = Launches(self)

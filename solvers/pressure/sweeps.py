@@ -220,7 +220,7 @@ def sweep_together(n: ti.i32, wraps: ti.template(), period: Vectors, corrected: 
     the particles is cut into shares; row k of `lengths` is for the changes after sweep k. `done` is told how many there
     were, and why they ended."""
     for turn in range(team.rounds(workers)):
-        worker = team.member(turn)
+        worker = team.member(turn, workers)
         if worker >= 0:
             sweeps, verdict = 0, GO_ON
             while verdict == GO_ON:
