@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from pliant.boundary.volume_map import VolumeMap
-from pliant.boundary.walls import Wall
+from pliant.boundary.wall import Wall
 from pliant.core.console import console
 from pliant.core.smoothing import Smoothing
 from pliant.core.world import BodySamples, wall_distance
@@ -154,7 +154,7 @@ def build_wall(body: Body, spacing: float, smoothing: Smoothing) -> Wall:
     if body.pivot is not None:
         pivot = np.asarray(body.pivot, dtype=float)
     common: dict[str, Any] = dict(name=body.name, no_slip=bool(material.no_slip), wetting=material.wetting,
-                                  pivot=pivot, motion=body.motion)  # fmt: skip
+                                  pivot=pivot, motion=body.motion, inside_out=bool(material.inside_out))  # fmt: skip
     if not infinite:
         common["extent"] = float(np.linalg.norm(np.maximum(np.abs(bounds[0] - pivot), np.abs(bounds[1] - pivot))))
     if planes is not None:

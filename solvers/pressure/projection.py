@@ -79,7 +79,7 @@ class Projection(PressureSolver):
         self.has_liquid, self._mixed, self._liquid = bool(liquid.any()), not liquid.all(), upload(liquid, ti.f32)
         self.corrected = self.has_liquid and self.friction is None
         mirrored = upload(liquid * self.corrected, ti.f32)
-        self.images = world.walls.images = Images(world.walls, world.neighbors, mirrored, self.corrected)
+        self.images = Images(world.walls, world.neighbors, mirrored, self.corrected)
         self._system: tuple | None = None
         self._heads = np.zeros((BLOCKS, 2), np.float32)
         self.tense, self._tense = False, np.zeros(1, np.int32)  # whether anything was under tension in this step
