@@ -241,6 +241,10 @@ class Wall:
     patch_force: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 3)))  # on each of its patches [N]
     wetting: float = 0.0  # cosine of its contact angle
     extent: float = 0.0  # largest distance of the surface from the pivot: spin times this bounds the surface speed
+    mass: float = np.inf  # [kg]; that of a rigid body is finite, and its pivot is its centre of mass
+    inertia: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((3, 3)))  # about it, as built [kg m^2]
+    restitution: float = 0.0  # speed after an impact over that before
+    free: bool = False  # moves as forces make it: a rigid body that is neither held nor led
 
     def set_velocity(self, t: float) -> None:
         """Takes the prescribed velocity at time t; what nothing moves is at rest."""
