@@ -20,7 +20,7 @@ from pliant.geometry import (
     sample_surface,
 )
 from pliant.io.video import write_video
-from pliant.materials import Air, Boundary, Elastic, Fluid, Granular, Material, WindGrid
+from pliant.materials import Air, Boundary, Elastic, Fluid, Granular, Material, Rigid, WindGrid
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.run.frames import Frame
 from pliant.scene.scene import Body, Scene
@@ -30,12 +30,22 @@ from pliant.solvers.elasticity import Peer, Peer2018, Split
 from pliant.solvers.pressure.dfsph import DFSPH
 from pliant.solvers.pressure.iisph import IISPH
 from pliant.solvers.probes.options import Probe
+from pliant.solvers.rigid.options import (
+    BallJoint,
+    DistanceJoint,
+    FixedJoint,
+    HingeJoint,
+    Joint,
+    SliderJoint,
+    SpringJoint,
+)
 from pliant.solvers.stage import Force, Stage
 
 __all__ = [
-    "DFSPH", "IISPH", "Air", "ArrayStore", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule", "Cylinder",
-    "Disc", "Drain", "Elastic", "Emitter", "Face", "Field", "Fluid", "Force", "Frame", "Granular", "Light", "Look",
-    "Material", "Mesh", "Orbit", "Peer", "Peer2018", "Plane", "PliantError", "Probe", "Quality", "Rectangle", "Scene",
-    "SceneError", "Shape", "Simulation", "SimulationError", "Sphere", "Split", "Stage", "Store", "Torus",
+    "DFSPH", "IISPH", "Air", "ArrayStore", "BallJoint", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule",
+    "Cylinder", "Disc", "DistanceJoint", "Drain", "Elastic", "Emitter", "Face", "Field", "FixedJoint", "Fluid",
+    "Force", "Frame", "Granular", "HingeJoint", "Joint", "Light", "Look", "Material", "Mesh", "Orbit", "Peer",
+    "Peer2018", "Plane", "PliantError", "Probe", "Quality", "Rectangle", "Rigid", "Scene", "SceneError", "Shape",
+    "Simulation", "SimulationError", "SliderJoint", "Sphere", "Split", "SpringJoint", "Stage", "Store", "Torus",
     "WindGrid", "load", "sample", "sample_surface", "write_video",
 ]  # fmt: skip

@@ -6,5 +6,6 @@ from pliant.materials.elastic import Elastic
 from pliant.materials.fluid import Fluid
 from pliant.materials.granular import Granular
 from pliant.materials.material import Material
+from pliant.materials.rigid import Rigid
 
-__all__ = ["Air", "Boundary", "Elastic", "Fluid", "Granular", "Material", "WindGrid"]
+__all__ = ["Air", "Boundary", "Elastic", "Fluid", "Granular", "Material", "Rigid", "WindGrid"]

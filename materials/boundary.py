@@ -26,4 +26,9 @@ class Boundary(Material):
     @property
     def wetting(self) -> float:
         """Cosine of the contact angle."""
-        return 0.0 if self.contact_angle in (None, 90.0) else math.cos(math.radians(self.contact_angle))
+        return cosine_of_contact(self.contact_angle)
+
+
+def cosine_of_contact(angle: float | None) -> float:
+    """Of a contact angle [degrees]; None does not wet, to the last bit."""
+    return 0.0 if angle is None or angle == 90.0 else math.cos(math.radians(angle))

@@ -13,6 +13,7 @@ class Material(Options):
     liquid: ClassVar[bool] = False  # may be drawn as one surface
     elastic: ClassVar[bool] = False  # has a rest shape, and `shear`, `lame_lambda`, `zero_energy`, `neighbors`
     frictional: ClassVar[bool] = True  # is something that sand can rub against
+    free: ClassVar[bool] = False  # moves as a whole, as forces make it
     colors: ClassVar[str] = "water"  # colour map in which its bodies are drawn unless told otherwise
 
     @property

@@ -69,13 +69,19 @@ class Wall:
     wetting: float = 0.0  # cosine of its contact angle
     extent: float = 0.0  # largest distance of the surface from the pivot: spin times this bounds the surface speed
     inside_out: bool = False  # whether it is all that is outside of its shape
+    mass: float = np.inf  # [kg]; that of a rigid body is finite, and its pivot is its centre of mass
+    inertia: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((3, 3)))  # about it, as built [kg m^2]
+    restitution: float = 0.0  # speed after an impact over that before
+    free: bool = False  # moves as forces make it: a rigid body that is neither held nor led
     states: WallStates = dataclasses.field(default_factory=lambda: WallStates.at_rest(1))
     number: int = 0  # its row there
 
     shift, rotation, velocity, spin, force, torque = map(_row, STATE)
 
     def set_velocity(self, t: float) -> None:
-        """Takes the prescribed velocity at time t; what nothing moves is at rest."""
+        """Takes the prescribed velocity at time t; what nothing moves is at rest, what is free keeps its own."""
+        if self.free:
+            return
         self.velocity, self.spin = rigid_velocity(np.zeros(3) if self.motion is None else self.motion(t))
 
     def advance(self, dt: float) -> None:

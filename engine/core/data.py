@@ -40,13 +40,25 @@ class TriMesh:
 
 
 @dataclass
+class Pose:
+    """Where a rigid body is and how it moves: `position` (3,) [m] of its centre of mass, `quaternion` (x, y, z, w) that
+    turns it from how it was built, `velocity` (3,) [m/s] and `spin` (3,) [rad/s]."""
+
+    position: np.ndarray
+    quaternion: np.ndarray
+    velocity: np.ndarray
+    spin: np.ndarray
+
+
+@dataclass
 class Snapshot:
     """One frame. `clouds` are the bodies of particles and, as `<body>_grains`, the grains of granular ones. `poses`
-    holds, for each wall that moves, the (4, 4) matrix that takes it from where it was built to where it is now;
-    `meshes` are the surfaces that deform."""
+    holds, for each wall that moves and each rigid body, the (4, 4) matrix that takes it from where it was built to
+    where it is now; `rigid` are the rigid bodies alone, and how they move; `meshes` are the surfaces that deform."""
 
     index: int
     time: float  # [s]
     clouds: dict[str, Cloud] = field(default_factory=dict)
     poses: dict[str, np.ndarray] = field(default_factory=dict)
     meshes: dict[str, TriMesh] = field(default_factory=dict)
+    rigid: dict[str, Pose] = field(default_factory=dict)

@@ -353,6 +353,8 @@ class ArrayStore(Store):
 
     def rows_by_body(self) -> dict[str, np.ndarray]:
         """The rows of each body, in the order of their ids."""
+        if not self.bodies:
+            return {}
         rows = self.rows_by_id()
         body = self.numpy("body")[rows].astype(np.int16)
         grouped = rows[np.argsort(body, kind="stable")]

@@ -1,6 +1,7 @@
 """Shapes as signed distances, and their filling with particles. NumPy and libigl only, no Taichi."""
 
 from pliant.geometry.combined import Difference, Intersection, Union
+from pliant.geometry.mass import MassProperties
 from pliant.geometry.mesh import Mesh
 from pliant.geometry.moved import Moved, Rotated, Scaled, Translated
 from pliant.geometry.patches import Disc, Face, Patch, Rectangle
@@ -21,6 +22,7 @@ __all__ = [
     "Empty",
     "Face",
     "Intersection",
+    "MassProperties",
     "Mesh",
     "Moved",
     "Patch",

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.options import REQUIRED, param, positive
 from pliant.errors import PliantError
+from pliant.geometry.mass import MassProperties
 from pliant.geometry.meshfile import MeshData, describe, read_mesh
 from pliant.geometry.repair import area_vectors
 from pliant.geometry.shapes import Array, Shape, Vector, as_points
@@ -159,6 +160,9 @@ class Mesh(Shape):
 
     def volume(self) -> float:
         return self.surface.volume
+
+    def mass_properties(self) -> MassProperties:
+        return MassProperties.of_moments(self.surface.moments)
 
     def outline(self) -> Array:
         return self.surface.outline()

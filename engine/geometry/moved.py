@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from pliant.core.options import REQUIRED, param, positive
+from pliant.geometry.mass import MassProperties
 from pliant.geometry.shapes import Array, Shape, Vector, as_points
 
 
@@ -57,6 +58,9 @@ class Moved(Shape):
 
     def volume(self) -> float:
         return self.placement()[0] ** 3 * self.shape.volume()
+
+    def mass_properties(self) -> MassProperties:
+        return self.shape.mass_properties().placed(*self.placement())
 
     def middle(self) -> Array:
         return self.to_world(self.shape.middle())

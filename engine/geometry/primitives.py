@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.options import REQUIRED, param, positive
+from pliant.errors import PliantError
 from pliant.geometry import drawing
+from pliant.geometry.mass import MassProperties, round_solid
 from pliant.geometry.shapes import AXES, Array, Shape, Vector, as_points
 
 Triangles = tuple[Array, NDArray[np.int64]]
@@ -53,6 +55,12 @@ class Box(Shape):
     def volume(self) -> float:
         return float(np.prod(np.asarray(self.size, dtype=float)))
 
+    def mass_properties(self) -> MassProperties:
+        """m (b^2 + c^2) / 12 about the edge a, and so on."""
+        squares, volume = np.asarray(self.size, dtype=float) ** 2, self.volume()
+        inertia = np.diag(volume * (squares.sum() - squares) / 12.0)
+        return MassProperties(volume, np.array(self.center, dtype=float), inertia)
+
     def outline(self) -> Array:
         return drawing.box_edges(self.bounds())
 
@@ -75,6 +83,11 @@ class Sphere(Shape):
 
     def volume(self) -> float:
         return 4.0 / 3.0 * np.pi * self.radius**3
+
+    def mass_properties(self) -> MassProperties:
+        """2/5 m r^2."""
+        share = 0.4 * self.radius**2
+        return round_solid(self.volume(), self.center, "y", share, share)
 
     def outline(self) -> Array:
         return np.concatenate([drawing.circle(self.radius, 0.0, self.center, axis) for axis in AXES])
@@ -101,6 +114,11 @@ class Cylinder(Shape):
 
     def volume(self) -> float:
         return np.pi * self.radius**2 * self.height
+
+    def mass_properties(self) -> MassProperties:
+        """m r^2 / 2 about the axis, m (3 r^2 + h^2) / 12 across."""
+        r, h = self.radius, self.height
+        return round_solid(self.volume(), self.center, self.axis, r**2 / 2.0, (3.0 * r**2 + h**2) / 12.0)
 
     def outline(self) -> Array:
         ends = (-0.5 * self.height, 0.5 * self.height)
@@ -131,6 +149,14 @@ class Capsule(Shape):
 
     def volume(self) -> float:
         return np.pi * self.radius**2 * (self.height + 4.0 / 3.0 * self.radius)
+
+    def mass_properties(self) -> MassProperties:
+        """A cylinder and two half balls, whose centres of mass lie 3/8 r beyond its ends."""
+        r, h, volume = self.radius, self.height, self.volume()
+        ends = 4.0 * r / (3.0 * h + 4.0 * r)  # share of the volume
+        axial = (1.0 - ends) * r**2 / 2.0 + ends * 0.4 * r**2
+        across = (1.0 - ends) * (3.0 * r**2 + h**2) / 12.0 + ends * (0.4 * r**2 + h**2 / 4.0 + 0.375 * h * r)
+        return round_solid(volume, self.center, self.axis, axial, across)
 
     def _profile(self) -> Array:
         lift = np.array([0.0, 0.5 * self.height])
@@ -171,6 +197,11 @@ class Torus(Shape):
     def volume(self) -> float:
         """2 pi^2 R r^2 (Pappus)."""
         return 2.0 * np.pi**2 * self.radius * self.tube**2
+
+    def mass_properties(self) -> MassProperties:
+        """m (R^2 + 3/4 r^2) about the axis, m (R^2 / 2 + 5/8 r^2) across."""
+        R2, r2 = self.radius**2, self.tube**2
+        return round_solid(self.volume(), self.center, self.axis, R2 + 0.75 * r2, 0.5 * R2 + 0.625 * r2)
 
     def _profile(self) -> Array:
         return drawing.arc(self.tube, -180, 180) + np.array([self.radius, 0.0])
@@ -221,6 +252,9 @@ class Plane(Shape):
     def volume(self) -> float:
         return float("inf")
 
+    def mass_properties(self) -> MassProperties:
+        raise PliantError("a Plane is infinite and has no mass properties")
+
     def _corners(self) -> Array:
         n = self._unit()
         a = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
@@ -248,6 +282,9 @@ class Empty(Shape):
 
     def volume(self) -> float:
         return 0.0
+
+    def mass_properties(self) -> MassProperties:
+        raise PliantError("an empty shape has no mass properties")
 
     def outline(self) -> Array:
         return np.zeros((0, 2, 3))

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.options import Options
 from pliant.geometry import drawing
-from pliant.geometry.volumes import integrate_volume
+from pliant.geometry.mass import MassProperties
+from pliant.geometry.volumes import Moments, integrate_moments
 
 Array: TypeAlias = NDArray[np.float64]
 Vector: TypeAlias = Sequence[float] | NDArray[Any]  # three numbers
@@ -65,11 +66,15 @@ class Shape(Options):
 
     def volume(self) -> float:
         """Enclosed volume [m^3]."""
-        return self._integrated
+        return self._integrated.volume
+
+    def mass_properties(self) -> MassProperties:
+        """Volume, centre of mass and inertia for a density of 1; refuses in one sentence if it has none."""
+        return MassProperties.of_moments(self._integrated)
 
     @cached_property
-    def _integrated(self) -> float:
-        return integrate_volume(self.signed_distance, self.bounds())
+    def _integrated(self) -> Moments:
+        return integrate_moments(self.signed_distance, self.bounds())
 
     def wanted_particles(self) -> int | None:
         """How many particles it asks for when it is filled; None if that is left to their spacing."""

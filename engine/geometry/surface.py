@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from pliant.geometry.drawing import sections
 from pliant.geometry.exposed import exposed, shares
+from pliant.geometry.mass import mesh_moments
 from pliant.geometry.proxy import simplified
 from pliant.geometry.repair import Repairs, area_vectors, clean, edges, frame, mend
-from pliant.geometry.volumes import count_volume
+from pliant.geometry.volumes import Moments, count_moments
 
 __all__ = ["Surface", "clean", "edges"]
 
@@ -143,13 +144,17 @@ class Surface:
         begins = np.append(True, step > APART * np.maximum(distance[1:], distance[:-1]))
         return self.inside(points[begins])[np.cumsum(begins) - 1]
 
-    @cached_property
+    @property
     def volume(self) -> float:
-        """Enclosed volume [m^3]: signed (divergence theorem) if closed with w = 0 all around, otherwise counted."""
+        """Enclosed volume [m^3]."""
+        return self.moments.volume
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Signed (divergence theorem) if closed with w = 0 all around, otherwise counted."""
         if self.closed and self._shares[0] < OVERLAP:
-            middles = self.vertices[self.faces].mean(axis=1) - self._frame[0]
-            return float(np.einsum("ij,ij->", middles, self.face_normals) / 3.0)
-        return count_volume(self.inside, self.bounds)
+            return mesh_moments(self.vertices, self.faces, self.face_normals, self._frame[0])
+        return count_moments(self.inside, self.bounds)
 
     @cached_property
     def _shares(self) -> tuple[float, float]:

@@ -36,6 +36,8 @@ from pliant.io.files import atomic_write
 from pliant.io.plain import as_json
 from pliant.render.render_scene import RenderScene
 from pliant.run.frames import frame_file
+from pliant.run.pose_files import NAME as POSES
+from pliant.run.pose_files import poses_of
 from pliant.sim import checkpoint
 from pliant.sim.checkpoint import Checkpoint
 
@@ -155,7 +157,7 @@ class RunFolder:
         bodies = cloud_names(record)
         clouds = {body: read_cloud(self.frames / frame_file(body, index, formats[0])) for body in bodies}
         poses = {name: np.array(pose) for name, pose in entry.get("poses", {}).items()}
-        return Snapshot(index, entry["time"], clouds, poses)
+        return Snapshot(index, entry["time"], clouds, poses, rigid=poses_of(entry))
 
     def latest(self) -> tuple[int, Checkpoint] | None:
         """The last whole checkpoint and the last frame before it, or None if there is no checkpoint at all. A damaged
@@ -230,7 +232,7 @@ class RunFolder:
             names, scene = [*names, *cloud_names(record), *record.get("walls", ())], record["scene"]
         bodies, endings = "|".join(map(re.escape, names)), "|".join(FORMATS)
         ours = rf"frame_\d{{4,}}\.png|({bodies})(_skin|_surface)?(_\d{{4,}})?\.({endings})|particles\.pvd"
-        whole = rf"video\.mp4|sheet\.png|inspect\.png|probes\.png|{re.escape(scene)}(_skin)?\.usdc"
+        whole = rf"video\.mp4|{re.escape(POSES)}|sheet\.png|inspect\.png|probes\.png|{re.escape(scene)}(_skin)?\.usdc"
         old = [*_matching(self.frames, ours), *self._checkpoints()]
         old += [self.record_file, self.render_scene_file, self.old_render_scene_file]
         made = [path for path in self.path.glob("*") if MADE.fullmatch(path.name) and path.is_dir()] if scene else []

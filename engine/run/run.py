@@ -26,6 +26,7 @@ from pliant.run.folder import DONE, KEPT, RunFolder, cloud_names
 from pliant.run.frames import SERIES, Frame, Series, frame_file, write_frame
 from pliant.run.pictures import draw_run, film
 from pliant.run.plan import Plan, first_record, frame_record, restore_rng, rng_state
+from pliant.run.pose_files import write_poses
 from pliant.run.progress import Teller, Wish, interruptible, stage_table
 from pliant.run.writer import Writer
 from pliant.scene.serialisation import describe
@@ -190,9 +191,9 @@ class Run:
 
     def _miss_frames(self) -> None:
         """Says which frames have lost their files since they were made."""
-        body = next(iter(self.record["particles"]))
+        body = next(iter(self.record["particles"]), None)
         ending = next((name for name in self.formats if name in PARTICLE_FORMATS), None)
-        files = [self.folder.frames / frame_file(body, k, ending) for k in range(self.first)] if ending else []
+        files = [self.folder.frames / frame_file(body, k, ending) for k in range(self.first)] if body and ending else []
         lost = [k for k, file in enumerate(files) if not file.exists()]
         if lost:
             self.tell.say(f"{len(lost)} of the {self.first} frames before have lost files, the first of them frame "
@@ -327,7 +328,9 @@ class Run:
         skins = bool(set(self.formats) & {*MESH_FORMATS, "usd"})  # pictures make them anew, from the particles
         snapshot, stats = frame.snapshot(skins), self.sim.stats
         poses = {name: pose.tolist() for name, pose in snapshot.poses.items()}
-        entry = frame_record(frame, stats) | {"wall_seconds": round(self._wall(), 3), "poses": poses}
+        rigid = {name: {key: values.tolist() for key, values in vars(pose).items()}
+                 for name, pose in snapshot.rigid.items()}  # fmt: skip
+        entry = frame_record(frame, stats) | {"wall_seconds": round(self._wall(), 3), "poses": poses, "rigid": rigid}
         self.last = frame.index
         self._spend("frames", time.perf_counter() - start)
 
@@ -385,6 +388,7 @@ class Run:
         self._last_checkpoint = time.perf_counter()
         self._spend("checkpoints", self._last_checkpoint - start)
         self.writer(write)
+        self.writer(lambda: write_poses(self.folder.path, self.record["frames"]))
         self.writer(lambda: self.folder.add_checkpoint(frame, step, save))
 
     # --- ending ---

@@ -153,15 +153,32 @@ def build_wall(body: Body, spacing: float, smoothing: Smoothing) -> Wall:
     pivot = np.zeros(3) if infinite else bounds.mean(axis=0)
     if body.pivot is not None:
         pivot = np.asarray(body.pivot, dtype=float)
-    common: dict[str, Any] = dict(name=body.name, no_slip=bool(material.no_slip), wetting=material.wetting,
-                                  pivot=pivot, motion=body.motion, inside_out=bool(material.inside_out))  # fmt: skip
+    common: dict[str, Any] = dict(name=body.name, pivot=pivot, motion=body.motion) | wall_values(body)
+    if material.free:
+        pivot = common["pivot"] = body.mass_properties().center
+        common["free"] = not body.fixed and body.motion is None
     if not infinite:
         common["extent"] = float(np.linalg.norm(np.maximum(np.abs(bounds[0] - pivot), np.abs(bounds[1] - pivot))))
     if planes is not None:
-        return Wall(map=None, planes=planes, **common)
+        return Wall(map=None, planes=planes, inside_out=bool(material.inside_out), **common)
     key = f"{shape.key()} {material.inside_out} {spacing!r} {smoothing.name}"
     volume_map = VolumeMap(lambda x: wall_distance(body, x), bounds, spacing, smoothing, material.inside_out, key)
-    return Wall(map=volume_map, planes=None, **common)
+    wall = Wall(map=volume_map, planes=None, inside_out=bool(material.inside_out), **common)
+    if wall.free:
+        wall.velocity, wall.spin = body.velocity, np.zeros(3) if body.spin is None else body.spin
+    return wall
+
+
+def wall_values(body: Body) -> dict[str, Any]:
+    """What a wall has of the material of its body, which may change while the scene runs."""
+    material = body.material
+    values = {"no_slip": bool(material.no_slip), "wetting": material.wetting}
+    if not material.free:
+        return values
+    solid = body.mass_properties()
+    mass = material.mass_of(solid.volume)
+    return values | {"mass": mass, "inertia": mass / solid.volume * solid.inertia,
+                     "restitution": float(material.restitution)}  # fmt: skip
 
 
 def half_spaces(shape: Shape, inside_out: bool) -> np.ndarray | None:

@@ -13,22 +13,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pliant.errors import PliantError, SceneError, unknown_name
+from pliant.scene import joints
 from pliant.scene.scene import Body, Scene
 from pliant.scene.sources import replaced
 from pliant.sim import checkpoint
 from pliant.sim.checkpoint import Checkpoint
 from pliant.solvers.births.options import Emitter, Source
+from pliant.solvers.rigid.options import Joint
 
 if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
 
 LASTING = ("particle_radius", "smoothing", "periodic", "inside_out", "grains",  # they say where particles are,
-           "sources", "probes", "shape", "body", "name", "moves_with")  # or who is who  # fmt: skip
+           "sources", "probes", "joints", "shape", "body", "name", "moves_with",  # or who is who,
+           "a", "b", "at", "axis")  # or what a joint joins, and where  # fmt: skip
 
 
-def apply(sim: "Simulation", body: Body | Source | str | None, values: dict[str, Any]) -> None:
+def apply(sim: "Simulation", body: Body | Source | Joint | str | None, values: dict[str, Any]) -> None:
     """See `Simulation.change`."""
-    name = None if body is None else body.name if isinstance(body, (Body, Source)) else str(body)
+    name = None if body is None else body.name if isinstance(body, (Body, Source, Joint)) else str(body)
     held = checkpoint.capture_state(sim)
     undo = give(sim.scene, name, values)
     try:
@@ -40,18 +43,22 @@ def apply(sim: "Simulation", body: Body | Source | str | None, values: dict[str,
 
 
 def give(scene: Scene, name: str | None, values: dict[str, Any]) -> Callable[[], None]:
-    """Gives parameters of a scene, or of the material of a body or the emitter of that name, other values. Returns what
-    takes that back."""
+    """Gives parameters of a scene, or of the material of a body, the emitter or the joint of that name, other values.
+    Returns what takes that back."""
     before = scene.settings
+    joint = next((one for one in before.joints if one.name == name), None)
     source = next((s for s in before.sources if isinstance(s, Emitter) and s.name == name), None)
     if name is None:
         scene.settings = _changed(before, values, "Scene")
+    elif joint is not None:
+        scene.settings = before.replaced(joints=joints.replaced(before.joints, name, _changed(joint, values, name)))
     elif source is not None:
         scene.settings = before.replaced(sources=replaced(before.sources, name, _changed(source, values, name)))
     else:
         body = next((one for one in scene.bodies if one.name == name), None)
         if body is None:
-            known = [b.name for b in scene.bodies] + [s.name for s in before.sources if isinstance(s, Emitter)]
+            known = [b.name for b in (*scene.bodies, *before.joints)]
+            known += [s.name for s in before.sources if isinstance(s, Emitter)]
             raise PliantError(unknown_name("body", name, known))
         old = body.material
         body.material = _changed(old, values, f"{name}: {type(old).__name__}")
@@ -62,14 +69,19 @@ def give(scene: Scene, name: str | None, values: dict[str, Any]) -> Callable[[],
 def _changed(old: Any, values: dict[str, Any], title: str) -> Any:
     known = [field.name for field in dataclasses.fields(old)]
     problems = [f"{title} has no {unknown_name('parameter', name, known)[8:]}" for name in values if name not in known]
-    problems += [f"{title}: {name} says where particles are and cannot change while they move; build the scene with "
-                 "another one" for name in values if name in LASTING]  # fmt: skip
+    problems += [f"{title}: {name} {_why(old)}; build the scene with another one" for name in values if name in LASTING]
     if problems:
         raise SceneError(problems)
-    new = dataclasses.replace(old, **values)
+    new = old.replaced(**values)
     if new.problems():
         raise SceneError(new.problems())
     return new
+
+
+def _why(old: Any) -> str:
+    """Why a parameter of it cannot change."""
+    says = "what it joins, and where," if isinstance(old, Joint) else "where particles are"
+    return f"says {says} and cannot change while they move"
 
 
 def with_masses(held: Checkpoint, scene: Scene) -> Checkpoint:

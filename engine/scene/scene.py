@@ -13,11 +13,11 @@ from pliant.core.options import Options, param, positive
 from pliant.core.particles import BYTES_EACH
 from pliant.core.smoothing import SMOOTHINGS, SPACINGS_PER_SUPPORT
 from pliant.errors import PliantError, SceneError, SimulationError, unknown_name
-from pliant.geometry import METHODS, Empty, Shape, estimate_count
+from pliant.geometry import METHODS, Empty, MassProperties, Shape, estimate_count
 from pliant.materials import Air, Material
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.render.colors import COLOR_MAPS
-from pliant.scene import probes, sources
+from pliant.scene import joints, probes, sources
 from pliant.solvers.births.options import Drain
 from pliant.solvers.elasticity import ElasticityOptions, Split
 from pliant.solvers.pressure.base import PressureOptions
@@ -34,6 +34,7 @@ BYTES_PER_WALL_BLOCK = 35_000  # of a volume map while it is built: about two bl
 BYTES_PER_BLOCK = 100  # and of every block of four spacings in its bounds it is asked whether it does
 FARTHEST = 1e6  # in spacings from the origin: there, positions in single precision are good to 6 % of a spacing
 FASTEST = 1e6  # [m/s]
+FASTEST_SPIN = 1e6  # [rad/s]
 ROUGHEST = 100.0  # coefficient of friction
 FILE_NAME = re.compile(r"\w[\w .+-]{0,99}")
 LONGEST_NAME = 200  # bytes: file systems allow 255, and a number and an ending come behind it
@@ -61,6 +62,8 @@ class Settings(Options):
                             "starts at 0", "m", kind="any")  # fmt: skip
     sources: tuple = param((), "by which particles come and go: `scene.emit` and `scene.drain` make them", kind="any")
     probes: tuple = param((), "what is measured and recorded: `scene.probe` makes them", kind="any")
+    joints: tuple = param((), "what holds rigid bodies together: `scene.hinge`, `ball` and others make them",
+                          kind="any")  # fmt: skip
     frictions: tuple = param((), "Coulomb coefficients of pairs of bodies, (name, name, coefficient): `scene.friction` "
                              "makes them", "1", kind="any")  # fmt: skip
 
@@ -108,24 +111,26 @@ class Body:
     """What `scene.add` returns: the handle of one body."""
 
     def __init__(self, name: str, shape: Any, material: Any, velocity: Any, colors: str = "water", shown: Any = None,
-                 particle_radius: Any = None, sampling: str | None = None):  # fmt: skip
+                 particle_radius: Any = None, sampling: str | None = None,
+                 spin: Any = None):  # fmt: skip
         # as the user gave them: see `problems`
-        self.name, self.shape, self.material, self.velocity = name, shape, material, velocity
+        self.name, self.shape, self.material, self.velocity, self.spin = name, shape, material, velocity, spin
         self.colors, self.shown, self.particle_radius, self.sampling = colors, shown, particle_radius, sampling
         self.fixed: Any = None
         self.motion: Callable[[float], Any] | None = None
         self.pivot: Any = None
 
     def fix(self, mask: Any = True) -> "Body":
-        """Holds particles in place: `mask` is a function of the rest positions (n, 3), an array, or True for all."""
+        """Holds particles in place: `mask` is a function of the rest positions (n, 3), an array, or True for all. A
+        rigid body is held as a whole."""
         self.fixed = mask
         return self
 
     def move(self, motion: Callable[[float], Any], pivot: Any = None) -> "Body":
-        """Moves a wall, or the fixed particles of a body, at the velocity `motion(t)` [m/s].
+        """Moves a wall, a rigid body, or the fixed particles of a body, at the velocity `motion(t)` [m/s].
 
         The function may also return a pair of velocity and angular velocity [rad/s] about `pivot`
-        (by default the middle of the body), which moves along.
+        (by default the middle of the body), which moves along. A rigid body turns about its centre of mass.
         """
         self.motion, self.pivot = self._guarded(motion) if callable(motion) else motion, pivot
         return self
@@ -154,6 +159,16 @@ class Body:
             return None
         return float((self.shape.volume() / self.particles) ** (1 / 3))
 
+    def mass_properties(self) -> MassProperties:
+        """Of its shape, which has to enclose a volume."""
+        try:
+            found = self.shape.mass_properties()
+        except PliantError as error:
+            raise SceneError([f"{self.name}: its shape encloses no volume, so that it has no mass"]) from error
+        if not np.linalg.eigvalsh(found.inertia)[0] > 0.0:
+            raise SceneError([f"{self.name}: its shape is too thin to have an inertia; make it thicker"])
+        return found
+
     def problems(self) -> list[str]:
         """One sentence for each thing that is wrong with this body."""
         if isinstance(self.shape, Material) and isinstance(self.material, Shape):
@@ -162,7 +177,7 @@ class Body:
             f"the first argument of add must be a shape such as pl.Box(...), got {self.shape!r}"]  # fmt: skip
         material = self.material.problems() if isinstance(self.material, Material) else [
             f"the second argument of add must be a material such as pl.Fluid(...), got {self.material!r}"]  # fmt: skip
-        found = shape + material
+        found = shape + material + ([] if material else self._rigid_problems())
         if isinstance(self.shape, Empty) and not material and not self.material.fluid_like:
             found.append(f"{type(self.material).__name__} needs a shape; only fluids and sand can begin as nothing")
         if isinstance(self.shown, Shape):
@@ -189,6 +204,23 @@ class Body:
                          "pl.Boundary, or cut a block out of it with & pl.Box(...)")  # fmt: skip
         return [f"{self.name}: {sentence}" for sentence in found]
 
+    def _rigid_problems(self) -> list[str]:
+        """What is wrong with what only rigid bodies have, or with what they cannot have."""
+        if not self.material.free:
+            wrong = f"only rigid bodies, pl.Rigid(...), have a spin at the start, got {self.spin!r}"
+            return [] if self.spin is None else [wrong]
+        found = []
+        if self.spin is not None and not is_vector(self.spin, FASTEST_SPIN):
+            found.append(f"spin must be three numbers within {FASTEST_SPIN:g} rad/s, got {self.spin!r}")
+        if self.fixed is not None and not isinstance(self.fixed, (bool, np.bool_)):
+            found.append("a rigid body is held as a whole: fix() takes no mask")
+        if self.pivot is not None:
+            found.append("a rigid body is moved about its centre of mass; leave out the pivot")
+        if isinstance(self.shape, Shape) and not self.shape.problems() and not np.isfinite(self.shape.bounds()).all():
+            found.append(f"{type(self.shape).__name__} is infinite and has no mass; use it as a pl.Boundary, or cut a "
+                         "block out of it with & pl.Box(...)")  # fmt: skip
+        return found
+
     def _motion_problems(self) -> list[str]:
         if not callable(self.motion):
             return [f"move needs a function of time, got {self.motion!r}"]
@@ -199,10 +231,10 @@ class Body:
         return []
 
 
-def _brings_particles(body: Body) -> bool:
-    """Whether a body has particles at the start, as far as it is sound."""
+def _can_move(body: Body) -> bool:
+    """Whether a body has particles at the start or is rigid, as far as it is sound."""
     sound = isinstance(body.material, Material)
-    return not sound or (body.material.has_particles and not isinstance(body.shape, Empty))
+    return not sound or body.material.free or (body.material.has_particles and not isinstance(body.shape, Empty))
 
 
 def _apart(one: Shape, other: Shape) -> bool:
@@ -222,7 +254,7 @@ def is_vector(value: Any, limit: float = np.inf) -> bool:
     return bool((np.isfinite(array) & (np.abs(array) <= limit)).all())
 
 
-class Scene:
+class Scene(joints.Joining):
     """Bodies, walls and settings. `build` checks everything and makes it run.
 
     Takes the parameters of `Settings` by name: Scene(particle_radius=0.02, gravity=(0, -9.81, 0), ...).
@@ -241,9 +273,10 @@ class Scene:
 
     def add(self, shape: Shape | None, material: Material, name: str | None = None, velocity: Any = (0.0, 0.0, 0.0),
             colors: str | None = None, shown: Shape | None = None, particle_radius: float | None = None,
-            sampling: str | None = None, **unknown: Any) -> Body:  # fmt: skip
-        """Adds a body of that shape and material, moving at `velocity` [m/s] at the start. None in place of the shape
-        makes a body of fluid or sand without particles, for emitters to fill.
+            sampling: str | None = None, spin: Any = None, **unknown: Any) -> Body:  # fmt: skip
+        """Adds a body of that shape and material, moving at `velocity` [m/s] at the start, and a rigid body turning at
+        `spin` [rad/s] about its centre of mass. None in place of the shape makes a body of fluid or sand without
+        particles, for emitters to fill.
 
         `colors` names the colour map in which pictures show the speed of its particles; if it is not given, sand is
         drawn in "sand" and all else in "water". `shown` is the shape of a wall or an elastic body in pictures and
@@ -263,7 +296,7 @@ class Scene:
         if sampling is not None and sampling not in METHODS:
             self._problems.append(f"{name}: " + unknown_name("sampling", str(sampling), METHODS))
         shape = Empty() if shape is None else shape
-        body = Body(name, shape, material, velocity, colors, shown, particle_radius, sampling)
+        body = Body(name, shape, material, velocity, colors, shown, particle_radius, sampling, spin)
         self.bodies.append(body)
         return body
 
@@ -344,16 +377,18 @@ class Scene:
         self.settings = self.settings.replaced(frictions=(*others, (*names, float(mu))))
 
     def free_name(self, name: Any, kind: str) -> str:
-        """A name for a new body, emitter, drain or probe: the one that is wanted, with what is wrong with it noted, or
-        one of its kind that nobody has."""
-        taken = {one.name for one in (*self.bodies, *self.settings.sources, *self.settings.probes)}
+        """A name for a new body, emitter, drain, probe or joint: the one that is wanted, with what is wrong with it
+        noted, or one of its kind that nobody has."""
+        s = self.settings
+        taken = {one.name for one in (*self.bodies, *s.sources, *s.probes, *s.joints)}
         if name is None:
             return next(f"{kind}{k}" for k in range(1, len(taken) + 2) if f"{kind}{k}" not in taken)
         if not isinstance(name, str) or not FILE_NAME.fullmatch(name) or len(name.encode()) > LONGEST_NAME:
             self.note_problem("a name may hold up to 100 letters, digits, spaces and _ . + - (files bear it), got "
                               f"{name!r}")  # fmt: skip
         elif name in taken:
-            two = "two probes, or a probe and a body," if kind == "probe" else "two bodies"
+            word = "joint" if kind in joints.MAKERS else kind
+            two = f"two {word}s, or a {word} and a body," if word in ("joint", "probe") else "two bodies"
             self.note_problem(f"{two} are called {name!r}; names must differ")
         elif name.casefold() in {other.casefold() for other in taken}:
             self.note_problem(f"{name!r} differs from another name in capitals only; to some file systems they are "
@@ -387,12 +422,13 @@ class Scene:
         found += self._name_problems()
         found += [f"on_step needs a function of the simulation, got {c!r}" for c in self.callbacks if not callable(c)]
         found += self._picture_problems()
-        if not any(map(_brings_particles, self.bodies)) and not self.settings.sources:
-            found.append("the scene has no particles; add a body such as scene.add(pl.Box(...), pl.Fluid())")
+        if not any(map(_can_move, self.bodies)) and not self.settings.sources:
+            found.append("the scene has no particles and no rigid bodies; add a body such as scene.add(pl.Box(...), "
+                         "pl.Fluid())")  # fmt: skip
         known = [body.name for body in self.bodies]
         for name in dict.fromkeys(n for pair in self.settings.frictions for n in pair[:2] if n not in known):
             found.append(f"friction: {unknown_name('body', name, known)}")
-        found += probes.problems(self)
+        found += probes.problems(self) + joints.problems(self)
         if not found:
             found += sources.problems(self) + probes.patch_problems(self)
         if not found:

@@ -17,7 +17,7 @@ from pliant.scene.scene import Scene
 
 Arrays = dict[str, np.ndarray]
 SHOWN = ("camera", "lights", "look")  # of a scene: how it is drawn, which changes nothing that happens in it
-BODY = ("name", "shape", "material", "velocity", "colors", "shown", "particle_radius", "sampling", "pivot")
+BODY = ("name", "shape", "material", "velocity", "colors", "shown", "particle_radius", "sampling", "spin", "pivot")
 
 
 def describe(scene: Scene) -> tuple[dict[str, Any], Arrays]:
@@ -35,14 +35,15 @@ def functions(scene: Scene) -> list[str]:
     air = scene.settings.air
     blown = ["the velocity of the air"] * (air is not None and callable(air.velocity))
     flowing = [words for source in scene.settings.sources for words in source.functions()]
-    return moved + blown + flowing + ["an on_step callback"] * bool(scene.callbacks)
+    driven = [words for joint in scene.settings.joints for words in joint.functions()]
+    return moved + blown + flowing + driven + ["an on_step callback"] * bool(scene.callbacks)
 
 
 def rebuild(tree: dict[str, Any], arrays: Arrays) -> Scene:
     """The scene that was described."""
     load_plugins()  # which may have made some of it
     settings = {name: _live(value, arrays) for name, value in tree["settings"].items()}
-    later = {name: settings.pop(name, ()) for name in ("sources", "probes")}  # once their bodies are there
+    later = {name: settings.pop(name, ()) for name in ("sources", "probes", "joints")}  # once their bodies are there
     scene = Scene(**settings)
     for entry in tree["bodies"]:
         values = {name: _live(entry[name], arrays) for name in BODY if name in entry}

@@ -31,7 +31,8 @@ def make_world(scene: Scene, samples: Sequence[BodySamples], walls: list[Wall], 
     fields = [*WALL_FIELDS, *settings.pressure.fields(materials), *(f for kind in kinds for f in kind.fields)]
     particles = Particles([group.name for group in groups], fields, sum(len(s.x) for s in own))
     frictions = Frictions({body.name: body.material for body in scene.bodies}, settings.frictions)
-    on_walls = np.array([[frictions.between(wall.name, s.name) for s in own] for wall in walls]).reshape(-1, len(own))
+    on_walls = np.array([[frictions.between(wall.name, s.name) for s in own] for wall in walls])
+    on_walls = on_walls.reshape(len(walls), len(own))
     world = World(
         particles, Neighbors(particles, w, scene.spacing, tuple(settings.periodic)),
         Walls(particles, walls, scene.spacing, wall_profile(w), on_walls),

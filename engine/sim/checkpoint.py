@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pliant.boundary.wall import Wall
 from pliant.core.world import BodySamples
 from pliant.errors import PliantError, SceneError
 from pliant.io.files import atomic_write, checked_path
@@ -95,7 +96,9 @@ def capture_state(sim: "Simulation", more: dict[str, Any] | None = None) -> Chec
         arrays |= {f"{store.name}/{name}": np.array(values) for name, values in store.save().items()}
     stages = {stage.name: kept for stage in sim.stages if (kept := stage.save())}
     results = {name: dataclasses.asdict(result) for name, result in sim.results.items()}
-    state = {"clock": sim.clock, "notes": sim.notes, "volumes": sim.volumes, "stages": stages, "results": results}
+    state = {"clock": sim.clock, "notes": sim.notes, "volumes": sim.volumes, "stages": stages, "results": results,
+             "held": [wall.name for wall in _rigid(sim) if not wall.free and wall.motion is None],
+             "free": [wall.name for wall in _rigid(sim) if wall.free]}  # fmt: skip
     return Checkpoint("memory", state | {"more": more or {}}, tree, arrays, fresh=True)
 
 
@@ -182,7 +185,16 @@ def restore(saved: Checkpoint, sim: "Simulation") -> None:
                 store.restore(arrays, partly=saved.fresh)
     except PliantError as error:
         raise PliantError(f"{saved.path} cannot be gone on from: {error}") from error
+    for wall in _rigid(sim) if not saved.fresh else ():  # some may have been let go, or held, since they were built
+        if wall.name in saved.state["free"] + saved.state["held"]:
+            wall.free, body = wall.name in saved.state["free"], sim.scene.body(wall.name)
+            wall.motion, body.motion, body.fixed = None, None, None if wall.free else True
     sim.notes[:] = saved.state["notes"]
+
+
+def _rigid(sim: "Simulation") -> list[Wall]:
+    """The rigid bodies of a simulation."""
+    return [wall for wall in sim.world.walls.walls if np.isfinite(wall.mass)]
 
 
 def restore_stages(saved: Checkpoint, sim: "Simulation") -> None:

@@ -26,6 +26,7 @@ from pliant.scene import assembly, changes
 from pliant.scene.scene import Body, Scene
 from pliant.sim import building, checkpoint
 from pliant.sim.checkpoint import Checkpoint
+from pliant.sim.rigid_views import JointView, RigidView
 from pliant.sim.stats import Stats
 from pliant.sim.views import BodyView, ProbeView, SourceView, StoreView, WallView
 from pliant.solvers.births.options import Source
@@ -36,6 +37,7 @@ from pliant.solvers.interaction.grip import Grip
 from pliant.solvers.pressure.base import PressureSolver
 from pliant.solvers.probes.options import Probe
 from pliant.solvers.probes.probes import Probes
+from pliant.solvers.rigid.options import Joint
 from pliant.solvers.stage import SolveResult, Stage, wanted_stages
 from pliant.solvers.step import Step
 
@@ -114,10 +116,10 @@ class Simulation:
         for note in notes if not self._quiet else ():
             say(note)
 
-    def change(self, body: Body | Source | str | None = None, **values: Any) -> None:
+    def change(self, body: Body | Source | Joint | str | None = None, **values: Any) -> None:
         """Changes parameters from the next step on: `sim.change(gravity=(0, 0, 0))` those of the scene,
         `sim.change(duck, young=1e5)` those of the material of a body, `sim.change(tap, velocity=(0, -3, 0))` those of
-        an emitter. Everything else stays as it is.
+        an emitter, `sim.change(door, speed=2.0)` those of a joint. Everything else stays as it is.
 
         Parameters have the units and ranges that `Scene` and the materials give them. Those that say where particles
         are (particle_radius, smoothing, periodic, inside_out, grains) cannot change.
@@ -152,8 +154,8 @@ class Simulation:
         """Makes all solvers anew, of the parameters that the scene has now, and goes on from a state of its own."""
         walls = self.world.walls.walls
         for wall in walls:
-            material = self.scene.body(wall.name).material
-            wall.no_slip, wall.wetting = bool(material.no_slip), material.wetting
+            for name, value in assembly.wall_values(self.scene.body(wall.name)).items():
+                setattr(wall, name, value)
         self._assemble(walls, saved, self.world.cache)
         for grip in self.grips:
             grip.bind(self.world, self.scene.settings, self.elasticity)
@@ -242,21 +244,25 @@ class Simulation:
         self.world.time, self.step_count, self.dt = state["time"], state["step"], state["dt"]
         self._free_dt, self._given_speed = state["free_dt"], state["given_speed"]
 
-    def __getitem__(self, body: Body | Source | Probe | str) -> Any:
-        name = body.name if isinstance(body, (Body, Source, Probe)) else str(body)
+    def __getitem__(self, body: Body | Source | Probe | Joint | str) -> Any:
+        name = body.name if isinstance(body, (Body, Source, Probe, Joint)) else str(body)
         number = self.world.body_number(name)
         if number is not None:
             return BodyView(self, number)
         for wall in self.world.walls.walls:
             if wall.name == name:
-                return WallView(wall, self.scene.body(name))
+                body = self.scene.body(name)
+                return RigidView(self, wall, body) if body.material.free else WallView(wall, body)
         for store in self.world.stores.values():
             if name in store.names:
                 if isinstance(store, Probes):
                     return ProbeView(store.recorders[name])
                 return SourceView(store, name) if isinstance(store, Sources) else StoreView(store, name)
         settings = self.scene.settings
-        known = [one.name for one in (*self.scene.bodies, *settings.sources, *settings.probes)]
+        for joint in settings.joints:
+            if joint.name == name:
+                return JointView(self, joint)
+        known = [one.name for one in (*self.scene.bodies, *settings.sources, *settings.probes, *settings.joints)]
         raise PliantError(unknown_name("body", str(name), dict.fromkeys(known)))
 
     def save(self, path: str | Path) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
-from pliant.core.data import Cloud, Snapshot
+from pliant.boundary.wall import Wall
+from pliant.core.data import Cloud, Pose, Snapshot
 from pliant.sim import fields
 from pliant.skin.skins import SUFFIX
 
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 def take(sim: "Simulation", index: int, shown: Sequence[str] = fields.EXPORTED, skins: bool = True,
          others: bool = True) -> Snapshot:  # fmt: skip
     """The particles of each body, in the order in which they were made, with the fields `shown` (see `fields.values`)
-    and their ids; with `others`, what other stores show, grains among them; where moved walls are; and with `skins` the
-    surfaces of elastic bodies as meshes `<body>_skin`."""
+    and their ids; with `others`, what other stores show, grains among them; where moved walls and rigid bodies are; and
+    with `skins` the surfaces of elastic bodies as meshes `<body>_skin`."""
     particles = sim.world.particles
     known, x = fields.units(sim) | {"velocity": "m/s"}, particles.numpy("x")
     arrays = {name: fields.values(sim, name) for name in shown}
@@ -30,13 +32,21 @@ def take(sim: "Simulation", index: int, shown: Sequence[str] = fields.EXPORTED, 
         for store in sim.world.stores.values():
             if store is not particles:
                 clouds |= store.clouds()
-    poses = {wall.name: wall.pose() for wall in sim.world.walls.walls if wall.moved}
-    snapshot = Snapshot(index, sim.time, clouds, poses)
+    walls = sim.world.walls.walls
+    rigid = {wall.name: pose_of(wall) for wall in walls if np.isfinite(wall.mass)}
+    poses = {wall.name: wall.pose() for wall in walls if wall.moved or wall.name in rigid}
+    snapshot = Snapshot(index, sim.time, clouds, poses, rigid=rigid)
     if skins:
         for name, source in sim.canvas.skins.items():
             if len(clouds[name].x):  # it is there
                 snapshot.meshes[name + SUFFIX] = source.skin.mesh(clouds[name].x)
     return snapshot
+
+
+def pose_of(wall: Wall) -> Pose:
+    """Where a rigid body is and how it moves, as a copy."""
+    quaternion = Rotation.from_matrix(wall.rotation).as_quat()
+    return Pose(wall.pivot + wall.shift, quaternion, wall.velocity.copy(), wall.spin.copy())
 
 
 def counts(sim: "Simulation") -> dict[str, int]:

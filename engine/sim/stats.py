@@ -5,15 +5,33 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pliant.boundary.wall import Wall
 from pliant.core.particles import ACCOUNTS
 
 if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
 
 
+def world_inertia(wall: Wall) -> np.ndarray:
+    """Inertia (3, 3) of a rigid body about its centre of mass, along the world's axes, as it lies now [kg m^2]."""
+    return wall.rotation @ wall.inertia @ wall.rotation.T
+
+
+def kinetic_energy(wall: Wall) -> float:
+    """Of a rigid body: m v^2 / 2 + w I w / 2 [J]."""
+    turning = wall.spin @ world_inertia(wall) @ wall.spin
+    return float(0.5 * (wall.mass * (wall.velocity @ wall.velocity) + turning))
+
+
+def angular_momentum(wall: Wall) -> np.ndarray:
+    """Of a rigid body about the origin [kg m^2/s]."""
+    orbit = wall.mass * np.cross(wall.pivot + wall.shift, wall.velocity)
+    return world_inertia(wall) @ wall.spin + orbit
+
+
 @dataclasses.dataclass(frozen=True)
 class Stats:
-    """Numbers about the last step, and momentum and energy of the state it led to."""
+    """Numbers about the last step, and momentum and energy of the state it led to: particles and rigid bodies."""
 
     step: int
     time: float  # [s]
@@ -54,6 +72,8 @@ class Stats:
         # einsum: ten times faster on (n, 3) than sums along rows, and unlike BLAS the same for any number of threads
         mv = np.einsum("i,ij->ij", m, v)
         turning = np.einsum("ij,ik->jk", x, mv)
+        rigid = [wall for wall in sim.world.walls.walls if np.isfinite(wall.mass)]
+        spun = sum((angular_momentum(wall) for wall in rigid), np.zeros(3))
         return cls(
             step=sim.step_count, time=sim.time, dt=sim.dt, particles=p.n,
             seconds=dict(sim.seconds), iterations={name: result.iterations for name, result in results.items()},
@@ -61,10 +81,11 @@ class Stats:
             mean_divergence_error=errors["divergence"].mean,
             max_speed=float(np.sqrt(np.einsum("ij,ij->i", v, v).max(initial=0.0))),
             neighbors=sim.world.neighbors.mean_count if results else 0.0,
-            momentum=np.einsum("ij->j", mv),
-            angular_momentum=np.array([turning[j, k] - turning[k, j] for j, k in ((1, 2), (2, 0), (0, 1))]),
-            kinetic_energy=float(0.5 * np.einsum("ij,ij->", v, mv)),
-            potential_energy=float(-np.einsum("i,ij,j->", m, x, sim.world.gravity)),
+            momentum=np.einsum("ij->j", mv) + sum(wall.mass * wall.velocity for wall in rigid),
+            angular_momentum=np.array([turning[j, k] - turning[k, j] for j, k in ((1, 2), (2, 0), (0, 1))]) + spun,
+            kinetic_energy=float(0.5 * np.einsum("ij,ij->", v, mv)) + sum(kinetic_energy(wall) for wall in rigid),
+            potential_energy=float(-np.einsum("i,ij,j->", m, x, sim.world.gravity))
+            - sum(wall.mass * float(sim.world.gravity @ (wall.pivot + wall.shift)) for wall in rigid),
             elastic_energy=sim.elasticity.energy() if sim.elasticity else 0.0,
             **{name: dict(zip(p.bodies, row.tolist(), strict=False))
                for name, row in zip(ACCOUNTS, p.accounts, strict=True)},

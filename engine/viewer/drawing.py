@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from pliant.core.data import GRAINS, Snapshot
+from pliant.core.data import GRAINS, Cloud, Snapshot
 from pliant.render.camera import Camera, Triple
 from pliant.render.coloring import diverges, robust_range
 from pliant.render.colors import colormap
@@ -20,6 +20,7 @@ from pliant.viewer.surfacer import Surfacer
 
 SHRINK = 0.03  # share of its excess by which an automatic range shrinks with each moment; it grows at once
 AXES = "xyz"
+NOTHING = Cloud(np.zeros((0, 3)), {DEFAULT_FIELD: np.zeros(0)}, {DEFAULT_FIELD: "m/s"})  # of a scene without particles
 SPRING, SPRING_WIDTH = (0.95, 0.25, 0.15), 3.0  # colour and width [pixels] of the spring between body and hand
 
 
@@ -48,7 +49,7 @@ class Drawing:
         """What `moment` looks like."""
         render_scene, snapshot = opened.render_scene, moment.snapshot
         behind = BACKGROUNDS[(render_scene.look or Look()).background]
-        first = next(iter(snapshot.clouds.values()))
+        first = next(iter(snapshot.clouds.values()), NOTHING)
         field = next(iter(first.fields))
         low, high = self._find_range(render_scene, snapshot, state, field)
         ground = float(render_scene.bounds[0][1]) if (render_scene.look or Look()).ground else None

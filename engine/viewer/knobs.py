@@ -18,7 +18,9 @@ RANGES = {
     "damping": (0.0, 1.0, False), "young": (1e3, 1e9, True), "poisson": (-0.4, 0.495, False),
     "zero_energy": (0.0, 5.0, False), "friction_angle": (0.0, 60.0, False), "cohesion": (0.0, 5e3, False),
     "friction": (0.0, 2.0, False), "gravity": (-20.0, 20.0, False), "wind": (-30.0, 30.0, False),
-    "flow speed": (0.0, 5.0, False),
+    "flow speed": (0.0, 5.0, False), "mass": (1e-2, 1e4, True), "restitution": (0.0, 1.0, False),
+    "speed": (-20.0, 20.0, False), "torque": (-100.0, 100.0, False), "force": (-1e3, 1e3, False),
+    "stiffness": (1.0, 1e6, True),
 }  # fmt: skip
 AXES = "xyz"
 WIND = "velocity of the air"
@@ -34,13 +36,19 @@ def knobs(scene: Scene) -> list[Knob]:
     if wind is not None:
         found += [_knob("", f"wind.{a}", v, "m/s", WIND) for a, v in zip(AXES, wind, strict=True)]
     for body in scene.bodies:
-        for name, rule in _rules(body.material).items():
-            value = getattr(body.material, name)
-            if rule.kind == "number" and name in RANGES and name not in LASTING and value is not None:
-                found.append(_knob(body.name, name, float(value), rule.unit, rule.doc))
+        found += _numbers(body.name, body.material)
+    for joint in scene.settings.joints:
+        found += _numbers(joint.name, joint)
     found += [_knob(emitter.name, FLOW, float(np.linalg.norm(emitter.velocity)), "m/s", "speed at which it flows")
               for emitter in _emitters(scene)]  # fmt: skip
     return found
+
+
+def _numbers(owner: str, options: Any) -> list[Knob]:
+    """Knobs of the numbers of a material or a joint that may change; its functions of time are left alone."""
+    found = {name: (rule, getattr(options, name)) for name, rule in _rules(options).items()}
+    return [_knob(owner, name, float(value), rule.unit, rule.doc) for name, (rule, value) in found.items()
+            if name in RANGES and name not in LASTING and isinstance(value, (int, float)) and rule.kind != "flag"]
 
 
 def _emitters(scene: Scene) -> list[Emitter]:

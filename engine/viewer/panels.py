@@ -125,10 +125,10 @@ class Panels:
             for wall in opened.render_scene.walls:
                 self._draw_branch(ui, state, wall.name, "container" if wall.container else "obstacle", commands)
             known = {SCENE, *bodies, *(wall.name for wall in opened.render_scene.walls)}
-            emitters = [owner for owner in self._knobs if owner not in known]
-            if emitters:
-                ui.heading("Emitters")
-            for name in emitters:
+            others = [owner for owner in self._knobs if owner not in known]
+            if others:
+                ui.heading("Emitters and joints")
+            for name in others:
                 self._draw_fold(ui, state, name, name, "", commands)
             ui.heading("Scene")
             self._draw_fold(ui, state, SCENE, "Gravity and wind" if self._wind() else "Gravity", "", commands)

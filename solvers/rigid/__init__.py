@@ -1,0 +1,1 @@
+"""Rigid bodies: their contacts, joints and motion."""
