@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from pliant.errors import PliantError
-from pliant.geometry import Box, Capsule, Cylinder, Empty, Mesh, Plane, Shape, Sphere, Torus
+from pliant.geometry import Box, Capsule, Cylinder, Empty, Mesh, Plane, Shape, Sphere, Torus, centred
 from pliant.geometry.mass import MassProperties
 from pliant.geometry.volumes import integrate_moments
 
@@ -143,3 +143,19 @@ def refined(vertices, faces, times):
         corners = np.concatenate(parts).reshape(-1, 3)
         vertices, faces = corners, np.arange(len(corners)).reshape(-1, 3)
     return vertices, faces
+
+
+@pytest.mark.parametrize("place", [(0.1, 0.2, 0.3), (-7.3, 11.1, 0.7)])
+def test_copies_in_other_places_are_one_shape(place):
+    """What is centred has one key, and moved back by its offset it is where the copy was."""
+    for made in (
+        lambda c: Box((0.2, 0.3, 0.4), c),
+        lambda c: Torus(0.5, 0.2, c, "x").rotate((1, 2, 3), 40.0),
+        lambda c: Cylinder(0.3, 0.9, c).scale(2.0).rotate("z", 10.0, about=(3, 2, 1)),
+        lambda c: (Box((1, 1, 1)) - Sphere(0.5)).rotate("x", 5.0).translate(c),
+    ):
+        base, offset = centred(made(place))
+        assert base.key() == centred(made((0.0, 0.0, 0.0)))[0].key()
+        points = np.random.default_rng(0).uniform(-1, 1, (50, 3)) + offset
+        wanted = made(place).signed_distance(points)
+        np.testing.assert_allclose(base.signed_distance(points - offset), wanted, atol=1e-12)

@@ -74,6 +74,23 @@ def test_the_pivot_is_the_centre_of_mass_and_the_extent_reaches_all_of_it():
     assert wall.extent >= np.linalg.norm(corners - wall.pivot, axis=1).max() - 1e-9
 
 
+def test_bodies_of_one_shape_share_their_map():
+    """And particles feel each where it is."""
+    scene = pl.Scene(particle_radius=0.03)
+    for k, x in enumerate((1.0, 3.123)):
+        scene.add(pl.Box(size=(0.2, 0.3, 0.4), center=(x, 1, 0.5)), pl.Rigid(), name=f"crate{k}")
+        scene.add(pl.Box(size=(0.12, 0.12, 0.12), center=(x + 0.16, 1, 0.5)), pl.Fluid(), name=f"water{k}",
+                  sampling="regular")  # fmt: skip
+    sim = scene.build(quiet=True)
+    one, other = (wall_of(sim, name).map for name in ("crate0", "crate1"))
+    assert one.spline is other.spline and other.origin - one.origin == pytest.approx((2.123, 0, 0))
+    sim.find_neighbors()
+    p = sim.world.particles
+    felt = [p.numpy("wall_density")[p.rows_of(k)] for k in range(2)]
+    assert felt[0].max() > 0.1
+    np.testing.assert_allclose(felt[0], felt[1], atol=1e-4)
+
+
 def test_particles_keep_clear_of_rigid_bodies():
     scene, _ = scene_of()
     scene.add(pl.Box(size=(0.6, 0.6, 0.6), center=(1, 1, 0.5)), pl.Fluid(), name="water")

@@ -5,10 +5,11 @@ they lie. Quadratic B-splines interpolate the values: exact for a plane, whateve
 gradient, whose length falls below one where two sides of a thin part are equally near.
 """
 
+import copy
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import taichi as ti
@@ -106,6 +107,9 @@ def spline_coefficients(place: Places, directory: Directory, values: Blocks, spl
         spline[b, node] = own - correction / 8.0
 
 
+Map = TypeVar("Map", bound="DistanceMap")
+
+
 class DistanceMap:
     """A distance function on the device, good from `depth` below zero to `reach` above (both in spacings).
 
@@ -125,6 +129,12 @@ class DistanceMap:
                 keep(self._path(key), stored)
         self.origin, self.blocks = stored["origin"], len(stored["spline"])
         self.directory, self.spline = upload(stored["directory"], ti.i32), upload(stored["spline"], ti.f32)
+
+    def moved(self: Map, offset: np.ndarray) -> Map:
+        """The map of a copy of the wall, elsewhere. Both share what is on the device."""
+        other = copy.copy(self)
+        other.origin = self.origin + offset
+        return other
 
     def _compute(self, signed_distance: Any, bounds: np.ndarray) -> dict[str, np.ndarray]:
         margin = self.reach + self.depth

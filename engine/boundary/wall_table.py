@@ -173,7 +173,7 @@ class TableOfWalls:
             if wall.planes is not None:
                 numbers[sides, MAP], plane[sides] = PLANE, wall.planes
             elif own is not None:
-                numbers[sides, MAP], plane[sides, POINT] = known.setdefault(id(own), len(known)), own.origin
+                numbers[sides, MAP], plane[sides, POINT] = known.setdefault(id(own.spline), len(known)), own.origin
         self._numbers, self._plane = numbers[:count], plane
         return {"side_begin": upload(self.first, ti.i32), "side_numbers": upload(numbers.ravel(), ti.i32),
                 "side_plane": upload(plane.reshape(-1, 3), vec3)}  # fmt: skip
@@ -181,7 +181,7 @@ class TableOfWalls:
     @staticmethod
     def _maps(maps: Sequence[DistanceMap | None], spacing: float) -> dict[str, Any]:
         """All maps in one piece; those that several walls share are there once."""
-        own = list({id(m): m for m in maps if m is not None}.values())
+        own = list({id(m.spline): m for m in maps if m is not None}.values())
         header, directories = np.zeros((max(len(own), 1), HEADER), np.int32), []
         splines, entries, blocks = [np.zeros((1, NODES), np.float32)], header.size, 1  # no array may be empty
         for k, m in enumerate(own):

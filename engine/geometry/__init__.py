@@ -1,5 +1,6 @@
 """Shapes as signed distances, and their filling with particles. NumPy and libigl only, no Taichi."""
 
+from pliant.geometry.centring import centred
 from pliant.geometry.combined import Difference, Intersection, Union
 from pliant.geometry.mass import MassProperties
 from pliant.geometry.mesh import Mesh
@@ -38,6 +39,7 @@ __all__ = [
     "Torus",
     "Translated",
     "Union",
+    "centred",
     "estimate_count",
     "sample",
     "sample_regular",

@@ -11,7 +11,7 @@ from pliant.core.console import console
 from pliant.core.smoothing import Smoothing
 from pliant.core.world import BodySamples, wall_distance
 from pliant.errors import PliantError, SceneError
-from pliant.geometry import Box, Empty, Moved, Plane, Shape, sample
+from pliant.geometry import Box, Empty, Moved, Plane, Shape, centred, sample
 from pliant.scene.scene import Body, Scene
 from pliant.solvers.births.options import arriving
 
@@ -142,8 +142,9 @@ def marked(name: str, given: Any, x: np.ndarray, doing: str = "fix") -> np.ndarr
     return np.full(len(x), mask) if mask.shape == () else np.ascontiguousarray(mask)
 
 
-def build_wall(body: Body, spacing: float, smoothing: Smoothing) -> Wall:
-    """A boundary body as a wall: planes and box-shaped containers as they are, everything else by its volume map."""
+def build_wall(body: Body, spacing: float, smoothing: Smoothing, maps: dict[str, VolumeMap] | None = None) -> Wall:
+    """A boundary or a rigid body as a wall: planes and box-shaped containers as they are, everything else by its volume
+    map. Rigid bodies of one shape share theirs, among those in `maps`."""
     shape, material = body.shape, body.material
     bounds = shape.bounds()
     infinite = not np.isfinite(bounds).all()
@@ -161,9 +162,14 @@ def build_wall(body: Body, spacing: float, smoothing: Smoothing) -> Wall:
         common["extent"] = float(np.linalg.norm(np.maximum(np.abs(bounds[0] - pivot), np.abs(bounds[1] - pivot))))
     if planes is not None:
         return Wall(map=None, planes=planes, inside_out=bool(material.inside_out), **common)
-    key = f"{shape.key()} {material.inside_out} {spacing!r} {smoothing.name}"
-    volume_map = VolumeMap(lambda x: wall_distance(body, x), bounds, spacing, smoothing, material.inside_out, key)
-    wall = Wall(map=volume_map, planes=None, inside_out=bool(material.inside_out), **common)
+    base, offset = centred(shape) if material.free else (shape, np.zeros(3))
+    key, maps = f"{base.key()} {material.inside_out} {spacing!r} {smoothing.name}", {} if maps is None else maps
+    if key not in maps:
+        solid = Body(body.name, base, material, body.velocity)
+        maps[key] = VolumeMap(lambda x: wall_distance(solid, x), base.bounds(), spacing, smoothing,
+                              material.inside_out, key)  # fmt: skip
+    own = maps[key].moved(offset) if material.free else maps[key]
+    wall = Wall(map=own, planes=None, inside_out=bool(material.inside_out), **common)
     if wall.free:
         wall.velocity, wall.spin = body.velocity, np.zeros(3) if body.spin is None else body.spin
     return wall

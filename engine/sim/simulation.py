@@ -68,7 +68,8 @@ class Simulation:
         self.samples = assembly.fill_bodies(scene, self.notes) if saved is None else saved.samples(scene)
         for body in scene.bodies:
             self.notes += [f"{body.name}: {sentence}" for sentence in body.shape.warnings()]
-        walls = [assembly.build_wall(b, scene.spacing, w) for b in scene.bodies if b.material.is_wall]
+        maps: dict[str, Any] = {}
+        walls = [assembly.build_wall(b, scene.spacing, w, maps) for b in scene.bodies if b.material.is_wall]
         self._assemble(walls, saved, {})
         if saved is None:  # otherwise they were told before it was saved
             self._tell(self.notes)

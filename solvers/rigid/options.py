@@ -7,7 +7,7 @@ rad/s, as spins are.
 """
 
 import math
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,20 +22,12 @@ FARTHEST = 1e9  # [m] from the origin
 FUNCTION = "a function"  # stands for a function of time, which no file can hold
 
 
-def _a() -> Any:
-    return param(REQUIRED, "name of the body that is held", kind="any")
-
-
-def _b() -> Any:
-    return param(None, "name of the body that it is held to; None is the world", kind="any")
-
-
 def _at() -> Any:
     return param(REQUIRED, "where the joint is", "m", kind="vector", low=-FARTHEST, high=FARTHEST)
 
 
-def _axis(doc: str) -> Any:
-    return param(REQUIRED, doc, kind="any")
+def _axis() -> Any:
+    return param(REQUIRED, "direction of the axis, right-handed: x, y, z or a vector", kind="any")
 
 
 def _points() -> Any:
@@ -48,9 +40,12 @@ class Joint(Options):
     kind: ClassVar[str]
 
     name: str = param(REQUIRED, "what it is called, as bodies are", kind="text")
-    a: str = _a()
-    b: str | None = _b()
+    a: str = param(REQUIRED, "name of the body that is held", kind="any")
+    b: str | None = param(None, "name of the body that it is held to; None is the world", kind="any")
     contact: bool = param(False, "whether the two touch each other beside the joint")
+
+    if TYPE_CHECKING:  # which every kind declares by itself
+        at: Any
 
     def functions(self) -> list[str]:
         """What it does by functions of the user's, in words."""
@@ -78,7 +73,7 @@ class Joint(Options):
 
     def anchors(self) -> np.ndarray:
         """(2, 3) where it is fixed to `a` and to `b` when the scene is built [m]."""
-        return np.array([self.at, self.at], dtype=float)  # type: ignore[attr-defined]
+        return np.array([self.at, self.at], dtype=float)
 
 
 class FixedJoint(Joint):
@@ -100,15 +95,20 @@ class AxisJoint(Joint):
 
     effort: ClassVar[str]  # what its motor gives: "torque" or "force"
 
+    if TYPE_CHECKING:
+        axis: Any
+        limits: Any
+        speed: Any
+
     def limit_range(self) -> tuple[float, float]:
         """Bounds of the angle [rad] or the displacement [m], infinite where there are none."""
-        low, high = (-math.inf, math.inf) if self.limits is None else map(float, self.limits)  # type: ignore[attr-defined]
+        low, high = (-math.inf, math.inf) if self.limits is None else map(float, self.limits)
         return low, high
 
     def direction(self) -> np.ndarray:
         """(3,) unit vector along the axis when the scene is built."""
-        axis = np.asarray(_axis_of(self.axis), dtype=float)  # type: ignore[attr-defined]
-        return axis / np.linalg.norm(axis)
+        axis: np.ndarray = np.asarray(_axis_of(self.axis), dtype=float)
+        return axis / float(np.linalg.norm(axis))
 
     def motor(self, t: float) -> tuple[float | None, float | None]:
         """Speed [rad/s, m/s] that its motor keeps at time t [s], and torque [N m] or force [N] that it gives: None
@@ -143,9 +143,9 @@ class AxisJoint(Joint):
         return found
 
     def _own_problems(self) -> list[str]:
-        found = _axis_problems(self.axis) + _limit_problems(self.limits)  # type: ignore[attr-defined]
+        found = _axis_problems(self.axis) + _limit_problems(self.limits)
         effort, most = self.effort, getattr(self, f"max_{self.effort}")
-        speed, given = self.speed, getattr(self, effort)  # type: ignore[attr-defined]
+        speed, given = self.speed, getattr(self, effort)
         if speed is not None and given is not None:
             found.append(f"a motor keeps a speed or gives a {effort}; leave out one of them, or give max_{effort} with "
                          "the speed")  # fmt: skip
@@ -169,7 +169,7 @@ class HingeJoint(AxisJoint):
     effort: ClassVar[str] = "torque"
 
     at: Any = _at()
-    axis: Any = _axis("direction of the axis, right-handed")
+    axis: Any = _axis()
     limits: Any = param(None, "smallest and largest angle; None turns freely", "degrees", kind="any")
     speed: Any = param(None, "at which a motor turns it, a number or a function of time; None has no such motor",
                        "rad/s", kind="any")  # fmt: skip
@@ -189,7 +189,7 @@ class SliderJoint(AxisJoint):
     effort: ClassVar[str] = "force"
 
     at: Any = _at()
-    axis: Any = _axis("direction of the axis")
+    axis: Any = _axis()
     limits: Any = param(None, "smallest and largest displacement; None slides freely", "m", kind="any")
     speed: Any = param(None, "at which a motor moves it, a number or a function of time; None has no such motor", "m/s",
                        kind="any")  # fmt: skip
@@ -203,21 +203,24 @@ class PairJoint(Joint):
 
     contact: bool = param(True, "whether the two touch each other beside the joint")
 
+    if TYPE_CHECKING:
+        length: Any
+
     def anchors(self) -> np.ndarray:
-        found = points_of(self.at)  # type: ignore[attr-defined]
+        found = points_of(self.at)
         assert found is not None
         return found
 
     def rest_length(self) -> float:
         """The length that it keeps or goes back to [m]: the given one, or that when the scene is built."""
         p, q = self.anchors()
-        given = self.length  # type: ignore[attr-defined]
+        given = self.length
         return float(np.linalg.norm(q - p)) if given is None else float(given)
 
     def _own_problems(self) -> list[str]:
-        if points_of(self.at) is None:  # type: ignore[attr-defined]
+        if points_of(self.at) is None:
             return [f"at must be a pair of points (p, q), or one point for both, finite and in metres, got "
-                    f"{self.at!r}"]  # fmt: skip  # type: ignore[attr-defined]
+                    f"{self.at!r}"]  # fmt: skip
         return []
 
 
