@@ -38,7 +38,7 @@ import numpy as np
 import taichi as ti
 
 from pliant.boundary.volume_map import KNOWN
-from pliant.boundary.wall_table import WallTable, is_plane, velocity_of, wall_of
+from pliant.boundary.wall_table import NUMBERS, PLACE, POSE, WallTable, is_plane, velocity_of, wall_of
 from pliant.boundary.walls import CLEARANCE, Sides, Walls
 from pliant.core.backend import Ints, IntTable, Points, Reals, RealTable, Spans, Vectors, VectorTable, vec3, vec4
 from pliant.core.fields import Field
@@ -281,6 +281,39 @@ def _find_pushes(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, s
             total[i] = total[i] - c.mirror_push[i, s] * c.mirror_gradient[i, s]
 
 
+@ti.kernel
+def _find_levers(count: ti.i32, touched: Ints, wraps: ti.template(), period: Vectors, x: Vectors, V: Reals,
+                 f: ti.template(), h: ti.f32, sigma: ti.f32, material: Ints, mirrored: Reals, pose: Vectors,
+                 numbers: Ints, c: Mirrors, rows: Rows, linear: VectorTable, angular: VectorTable):  # fmt: skip
+    """How densities by images depend on where walls are (`solvers.rigid.levers`). `pose` and `numbers` are of the table
+    of walls, which is too much for one kernel."""
+    scale = sigma / (h * h)
+    for e in range(count):
+        i = touched[e]
+        if mirrored[material[i]] > 0.0:
+            for s in range(c.seen[i]):
+                l, wall = stopping(i, s, h, c) * c.mirror_gradient[i, s], numbers[NUMBERS * c.mirror_number[i, s]]
+                linear[i, s], angular[i, s] = l, (x[i] - pose[POSE * wall + PLACE]).cross(l)
+            start = rows.image_start[i]
+            for k in range(start - 1, start + rows.image_count[i]):
+                j = i
+                if k >= start:
+                    j = rows.image_of[k]
+                dx = difference(x[i], x[j], wraps, period)
+                for chosen in range(1, 1 << c.seen[i]):
+                    R2, weight, here, there, moving, far = mirror(i, j, dx, chosen, c)
+                    if weight > 0.0 and h * h > R2:
+                        F = weight * scale * V[j] * f(ti.sqrt(R2) / h)
+                        for s in range(c.seen[i]):
+                            if (chosen >> s) & 1:
+                                s_j = common(j, c.mirror_number[i, s], c)
+                                arm = x[i] - pose[POSE * numbers[NUMBERS * c.mirror_number[i, s]] + PLACE]
+                                own = 2.0 * F * c.mirror_phi[j, s_j] * c.mirror_gradient[i, s]
+                                other = 2.0 * F * c.mirror_phi[i, s] * c.mirror_gradient[j, s_j]
+                                linear[i, s] = linear[i, s] + own + other
+                                angular[i, s] = angular[i, s] + arm.cross(own) + (arm - dx).cross(other)
+
+
 @light
 @ti.kernel
 def _half_space(n: ti.i32, b: Vectors, distance: Reals, lopsided: Vectors, trace: Reals):
@@ -367,3 +400,11 @@ class Images:
         if self.wanted:
             _find_pushes(p.n, *near.pairs, p.V, near.smoothing.f, near.h, near.sigma, p.material, self.mirrored, p.p,
                          self.sides, self.rows, p.wall_push)  # fmt: skip
+
+    def find_levers(self, touched: ti.Ndarray, count: int, linear: ti.Ndarray, angular: ti.Ndarray) -> None:
+        """How the densities of liquids among those who are touched depend on where walls are."""
+        p, near = self.walls.particles, self.neighbors
+        if self.wanted:
+            _find_levers(count, touched, near.wraps, near.period, p.x, p.V, near.smoothing.f, near.h, near.sigma,
+                         p.material, self.mirrored, *self.walls.places.poses_and_numbers, self.sides, self.rows, linear,
+                         angular)  # fmt: skip

@@ -204,6 +204,11 @@ class TableOfWalls:
         if moved and self._small.any():
             self._lay_cells(poses[:, PLACE].astype(float))
 
+    @property
+    def poses_and_numbers(self) -> tuple[ti.Ndarray, ti.Ndarray]:
+        """Two of the arrays of the table, for kernels that cannot take all."""
+        return self._parts["wall_pose"], self._parts["side_numbers"]
+
     def _place_planes(self, poses: np.ndarray) -> None:
         """Planes where they are now."""
         flat = np.flatnonzero(self._numbers[:, MAP] == PLANE)

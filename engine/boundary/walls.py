@@ -178,6 +178,16 @@ def part_of_gradient(i: ti.i32, s: ti.i32, spacing: ti.f32, table: ti.template()
     return part
 
 
+@ti.func
+def is_nearest(i: ti.i32, s: ti.i32, c: ti.template()):
+    """Whether no other side that a particle sees is nearer."""
+    result = True
+    for other in range(c.side_count[i]):
+        here, there = c.side_distance[i, s], c.side_distance[i, other]
+        result = result and (here < there or (here == there and s <= other))
+    return result
+
+
 @light
 @ti.kernel
 def _mark_close(n: ti.i32, dt: ti.f32, fastest: ti.f32, x: Vectors, v: Vectors, shift: Vectors,
@@ -278,16 +288,6 @@ def _list_pairs(n: ti.i32, walls: ti.i32, t: WallTable, c: Sides, start: Ints, p
             start[k] = start[k] + 1
 
 
-@ti.func
-def is_nearest(i: ti.i32, s: ti.i32, c: ti.template()):
-    """Whether no other side that a particle sees is nearer."""
-    result = True
-    for other in range(c.side_count[i]):
-        here, there = c.side_distance[i, s], c.side_distance[i, other]
-        result = result and (here < there or (here == there and s <= other))
-    return result
-
-
 @ti.kernel
 def _load(chunks: ti.i32, begin: Ints, end: Ints, owner: Ints, pair: Ints, dt: ti.f32, spacing: ti.f32, t: WallTable,
           c: Sides, table: RealTable, x: Vectors, m: Reals, inverse_density: Reals, p: Reals, slide: Vectors,
@@ -337,8 +337,10 @@ class Walls(Store):
         self.reach = REACH * spacing  # [m] up to where particles look for sides
         self.images: Any = None  # of liquids (`images.Images`), where a pressure solver has them
         self._capacity, self._good = -1, WallStates.at_rest(0)
+        self.led: tuple | None = None  # where a step takes what is free: shifts (n, 3) and rotations (n, 3, 3)
         self._close, self._starts = np.zeros(1, np.int32), np.zeros(len(walls) + 2, np.int32)
-        self._pairs = ti.ndarray(ti.i32, 1)
+        self.pairs = ti.ndarray(ti.i32, 1)
+        self._chunks: Any = None
         self.set_patches([[] for _ in walls])
 
     @functools.cached_property
@@ -399,6 +401,7 @@ class Walls(Store):
             return
         if self._capacity != p.capacity:
             self._allocate()
+        self._chunks = None
         self.upload_poses()
         _sample(p.n, p.x, self.reach, self.spacing, self.table, self.sides, self.felt, self.profile, p.material,
                 self._rubbing, self._no_slip)  # fmt: skip
@@ -418,41 +421,50 @@ class Walls(Store):
     def feel(self, dt: float) -> None:
         """Sums up what particles have done to the walls in this step of dt [s], after `find_pushes`."""
         self._load.fill(0.0)
-        begin, end, owner = self._chunks()
+        begin, end, owner = self.chunks
         if not len(begin):
             return
         p, images = self.particles, self.images
         mirrored = images.mirrored if images else self._nothing_mirrored
         pushes = images.pushes if images and images.wanted else (False, *self._no_pushes)
         load = np.zeros((len(begin), self._load.shape[1]), np.float32)
-        _load(len(begin), begin, end, owner, self._pairs, dt, self.spacing, self.table, self.sides, self.profile, p.x,
+        _load(len(begin), begin, end, owner, self.pairs, dt, self.spacing, self.table, self.sides, self.profile, p.x,
               p.m, p.inverse_density, p.p, p.wall_slide, p.material, mirrored, *pushes, self._first, self._patches,
               load)  # fmt: skip
         np.add.at(self._load, owner, load)
 
-    def _chunks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """First and last pair of each chunk, and its wall."""
+    @property
+    def chunks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """First and last of the `pairs` of particles and sides of each chunk, and its wall; the same for a whole step.
+        A pair is SIDES times the particle, and which of its sides it is."""
         p, walls = self.particles, len(self.walls)
+        if self._chunks is not None:
+            return self._chunks
         if not walls or not p.n:
             return (np.zeros(0, np.int32),) * 3
         start = self._starts
         _count_pairs(p.n, walls, self.table, self.sides, start)
         count = start[2:].copy()
-        if count.sum() > self._pairs.shape[0]:
-            self._pairs = ti.ndarray(ti.i32, 2 * int(count.sum()))
-        _list_pairs(p.n, walls, self.table, self.sides, start, self._pairs)
+        if count.sum() > self.pairs.shape[0]:
+            self.pairs = ti.ndarray(ti.i32, 2 * int(count.sum()))
+        _list_pairs(p.n, walls, self.table, self.sides, start, self.pairs)
         chunks = -(-count // CHUNK)
         owner = np.repeat(np.arange(walls, dtype=np.int32), chunks)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(chunks) - chunks, chunks)
         last = np.cumsum(count)
         begin = (last - count)[owner] + CHUNK * place
-        return begin.astype(np.int32), np.minimum(begin + CHUNK, last[owner]).astype(np.int32), owner
+        end = np.minimum(begin + CHUNK, last[owner])
+        self._chunks = begin.astype(np.int32), end.astype(np.int32), owner
+        return self._chunks
 
     def advance(self, dt: float) -> None:
         """Moves the walls, then puts back any particle that came closer than CLEARANCE."""
         p = self.particles
         for wall in self.walls:
-            wall.advance(dt)
+            if not wall.free:
+                wall.advance(dt)
+        if self.led is not None:
+            self.states.shift[self.free], self.states.rotation[self.free] = self.led
         if self.walls:
             self.upload_poses()
             _mark_close(p.n, dt, self.speed, p.x, p.v, p.shift, p.inverse_density, self.reach, self.spacing, self.table,
@@ -465,6 +477,11 @@ class Walls(Store):
         self.states.force[:], self.states.torque[:] = self._load[:, :3] / dt, self._load[:, 3:WHOLE] / dt
         for wall, load in zip(self.walls, self._load if self._load.shape[1] > WHOLE else (), strict=False):
             wall.patch_force = load[WHOLE : WHOLE + 3 * len(wall.patch_force)].reshape(-1, 3) / dt
+
+    @property
+    def free(self) -> np.ndarray:
+        """(n,) which of them move as forces make them."""
+        return np.array([wall.free for wall in self.walls], bool)
 
     def find(self, name: str | None) -> Wall | None:
         """The wall of this name, if there is one."""

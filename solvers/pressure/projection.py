@@ -127,7 +127,8 @@ class Projection(PressureSolver):
         p, near, images = self.world.particles, self.world.neighbors, self.images
         parts = (p.capacity, near.span, near.neighbor, images.rows)
         if self._system is None or any(a is not b for a, b in zip(parts, self._system[0], strict=True)):
-            names = ("special", "Lx", "Ly", "Lz", "inside", "S", "D", "xq", "xo", "u", "q", "response", "residual")
+            names = ("special", "Lx", "Ly", "Lz", "inside", "S", "D", "xq", "xo", "u", "q", "response", "residual",
+                     "body_response")  # fmt: skip
             made = system.System(span=near.span, neighbor=near.neighbor, factor=near.factor, b=images.gradient,
                                  **images.arrays, **{name: getattr(p, name) for name in names})  # fmt: skip
             self._system = parts, made
@@ -169,6 +170,8 @@ class Projection(PressureSolver):
                 velocities: bool = True) -> None:  # fmt: skip
         """Finds the residuals that velocities, or displacements beside them, are to remove (`sweeps.predict`)."""
         p = self.world.particles
+        for coupling in self.couplings:
+            coupling.tell_motion()
         sweeps.predict(p.n, *self.operator(velocities), p.wall_flux, p.wall_density, p.density, self.least, p.v, dt,
                        compression, feedback, slack, Sweeps.first_step, self.partial, self.sums)  # fmt: skip
 
