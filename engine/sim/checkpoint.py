@@ -185,11 +185,18 @@ def restore(saved: Checkpoint, sim: "Simulation") -> None:
                 store.restore(arrays, partly=saved.fresh)
     except PliantError as error:
         raise PliantError(f"{saved.path} cannot be gone on from: {error}") from error
-    for wall in _rigid(sim) if not saved.fresh else ():  # some may have been let go, or held, since they were built
-        if wall.name in saved.state["free"] + saved.state["held"]:
-            wall.free, body = wall.name in saved.state["free"], sim.scene.body(wall.name)
-            wall.motion, body.motion, body.fixed = None, None, None if wall.free else True
+    for wall in _rigid(sim):
+        _let_go_or_hold(sim, wall, saved)
     sim.notes[:] = saved.state["notes"]
+
+
+def _let_go_or_hold(sim: "Simulation", wall: Wall, saved: Checkpoint) -> None:
+    """Frees or holds a rigid body, if a script had done so before the state was saved. One that a motion led is led by
+    that of its scene. Where the state never left the simulation, what is as it was stays, a hand that holds it too."""
+    free, held = (wall.name in saved.state[name] for name in ("free", "held"))
+    if (free or held) and not (saved.fresh and wall.free == free):
+        body = sim.scene.body(wall.name)
+        wall.free, wall.motion, body.motion, body.fixed = free, None, None, None if free else True
 
 
 def _rigid(sim: "Simulation") -> list[Wall]:
