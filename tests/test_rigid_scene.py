@@ -124,6 +124,7 @@ def test_only_rigid_bodies_are_free_and_spin(material):
     (None, {"shape": None}, "crate: Rigid needs a shape"),
     (None, {"shape": pl.Box((1, 1, 1)) - pl.Box((2, 2, 2))}, "crate: its shape encloses no volume, so that it has no"),
     (None, {"shape": pl.Mesh(([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]))}, "encloses no volume: it is open"),
+    (pl.Rigid(mass=1e-300), {}, "crate: its mass of 1e-300 kg and its size make it so hard or so easy to turn"),
     (None, {"particle_radius": 0.02}, "only elastic bodies may have a particle_radius"),
 ])  # fmt: skip
 def test_wrong_rigid_bodies_are_told_in_one_sentence(material, more, sentence):

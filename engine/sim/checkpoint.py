@@ -23,6 +23,7 @@ from pliant.io.files import atomic_write, checked_path
 from pliant.scene import serialisation
 from pliant.scene.assembly import samples_of
 from pliant.scene.scene import Body, Scene
+from pliant.sim.stats import rigid_walls
 from pliant.solvers.stage import SolveResult
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ def capture_state(sim: "Simulation", more: dict[str, Any] | None = None) -> Chec
     stages = {stage.name: kept for stage in sim.stages if (kept := stage.save())}
     results = {name: dataclasses.asdict(result) for name, result in sim.results.items()}
     state = {"clock": sim.clock, "notes": sim.notes, "volumes": sim.volumes, "stages": stages, "results": results,
-             "held": [wall.name for wall in _rigid(sim) if not wall.free and wall.motion is None],
-             "free": [wall.name for wall in _rigid(sim) if wall.free]}  # fmt: skip
+             "held": [wall.name for wall in rigid_walls(sim) if not wall.free and wall.motion is None],
+             "free": [wall.name for wall in rigid_walls(sim) if wall.free]}  # fmt: skip
     return Checkpoint("memory", state | {"more": more or {}}, tree, arrays, fresh=True)
 
 
@@ -185,7 +186,7 @@ def restore(saved: Checkpoint, sim: "Simulation") -> None:
                 store.restore(arrays, partly=saved.fresh)
     except PliantError as error:
         raise PliantError(f"{saved.path} cannot be gone on from: {error}") from error
-    for wall in _rigid(sim):
+    for wall in rigid_walls(sim):
         _let_go_or_hold(sim, wall, saved)
     sim.notes[:] = saved.state["notes"]
 
@@ -197,11 +198,6 @@ def _let_go_or_hold(sim: "Simulation", wall: Wall, saved: Checkpoint) -> None:
     if (free or held) and not (saved.fresh and wall.free == free):
         body = sim.scene.body(wall.name)
         wall.free, wall.motion, body.motion, body.fixed = free, None, None, None if free else True
-
-
-def _rigid(sim: "Simulation") -> list[Wall]:
-    """The rigid bodies of a simulation."""
-    return [wall for wall in sim.world.walls.walls if np.isfinite(wall.mass)]
 
 
 def restore_stages(saved: Checkpoint, sim: "Simulation") -> None:
