@@ -124,6 +124,7 @@ def test_only_rigid_bodies_are_free_and_spin(material):
     (None, {"shape": None}, "crate: Rigid needs a shape"),
     (None, {"shape": pl.Box((1, 1, 1)) - pl.Box((2, 2, 2))}, "crate: its shape encloses no volume, so that it has no"),
     (None, {"shape": pl.Mesh(([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]))}, "encloses no volume: it is open"),
+    (pl.Rigid(mass=1e-300), {}, "crate: its mass of 1e-300 kg and its size make it so hard or so easy to turn"),
     (None, {"particle_radius": 0.02}, "only elastic bodies may have a particle_radius"),
 ])  # fmt: skip
 def test_wrong_rigid_bodies_are_told_in_one_sentence(material, more, sentence):
@@ -303,6 +304,31 @@ def test_knobs_of_the_viewer():
     found = {(knob.owner, knob.name) for knob in knobs(scene)}
     assert {("crate", "density"), ("crate", "friction"), ("crate", "restitution"), ("door", "speed")} <= found
     assert ("rope", "stiffness") in found and ("crate", "mass") not in found
+
+
+def test_the_viewer_shows_rigid_bodies_alone(tmp_path):
+    from pliant.viewer.drawing import Drawing
+    from pliant.viewer.messages import Moment, Opened
+    from pliant.viewer.player import Player
+    from pliant.viewer.state import ViewState
+
+    file, told = tmp_path / "crate.py", []
+    file.write_text("import pliant as pl\n\n\ndef build():\n    scene = pl.Scene()\n"
+                    "    scene.add(pl.Box((0.2, 0.3, 0.4)), pl.Rigid(), name='crate')\n    return scene\n")  # fmt: skip
+    player = Player(str(file), [], told.append)
+    player.advance()
+    player.obey([("set", "crate", "density", 50.0)])
+    assert player.sim["crate"].mass == pytest.approx(1.2)
+    player.sim["crate"].position = (1, 0, 0)
+    player.sim["crate"].fix()
+    player.publish()
+    opened = next(message for message in told if isinstance(message, Opened))
+    moment = next(message for message in reversed(told) if isinstance(message, Moment))
+    drawn = Drawing().draw(opened, moment, ViewState(), pl.Camera((1, 1, 1), (0, 0, 0)))
+    (surface,) = drawn.picture.surfaces
+    assert drawn.surfaces == ["crate"] and surface.vertices.mean(axis=0) == pytest.approx((1, 0, 0), abs=1e-6)
+    player.obey([("reset",)])
+    assert not player.sim["crate"].fixed and player.sim["crate"].position == pytest.approx((0, 0, 0), abs=1e-6)
 
 
 # --- joints -----------------------------------------------------------------------------------------

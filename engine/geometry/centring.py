@@ -2,11 +2,9 @@
 
 import numpy as np
 
-from pliant.geometry.mesh import Mesh
 from pliant.geometry.moved import Rotated, Scaled, Translated
+from pliant.geometry.primitives import ORIGIN, Box, Capsule, Cylinder, Sphere, Torus
 from pliant.geometry.shapes import Array, Shape
-
-ORIGIN = (0.0, 0.0, 0.0)
 
 
 def centred(shape: Shape) -> tuple[Shape, Array]:
@@ -19,6 +17,6 @@ def centred(shape: Shape) -> tuple[Shape, Array]:
     if isinstance(shape, (Rotated, Scaled)):
         base, offset = centred(shape.shape)
         return shape.replaced(shape=base, about=ORIGIN), shape.to_world(offset)
-    if not isinstance(shape, Mesh) and hasattr(shape, "center"):
+    if isinstance(shape, (Box, Capsule, Cylinder, Sphere, Torus)):
         return shape.replaced(center=ORIGIN), np.array(shape.center, dtype=float)
     return shape, np.zeros(3)

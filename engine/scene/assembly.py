@@ -16,6 +16,7 @@ from pliant.scene.scene import Body, Scene
 from pliant.solvers.births.options import arriving
 
 WALL_GAP = 0.35  # in spacings: a particle closer than this to a wall at the start overlaps it
+HEAVIEST = 1e30  # [kg] and [kg m^2]; one over it is the least: single precision ends at 1e38
 BODY_GAP = 0.7  # in spacings: the same for particles of two bodies
 
 
@@ -183,6 +184,10 @@ def wall_values(body: Body) -> dict[str, Any]:
         return values
     solid = body.mass_properties()
     mass = material.mass_of(solid.volume)
+    principal = mass / solid.volume * np.linalg.eigvalsh(solid.inertia)
+    if not (principal[0] > 1 / HEAVIEST and max(mass, principal[2]) < HEAVIEST and mass > 1 / HEAVIEST):
+        raise SceneError([f"{body.name}: its mass of {mass:.3g} kg and its size make it so hard or so easy to turn "
+                          "that single precision cannot tell; choose another density or size"])  # fmt: skip
     return values | {"mass": mass, "inertia": mass / solid.volume * solid.inertia,
                      "restitution": float(material.restitution)}  # fmt: skip
 

@@ -23,6 +23,7 @@ from pliant.io.files import atomic_write, checked_path
 from pliant.scene import serialisation
 from pliant.scene.assembly import samples_of
 from pliant.scene.scene import Body, Scene
+from pliant.sim.stats import rigid_walls
 from pliant.solvers.stage import SolveResult
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ def capture_state(sim: "Simulation", more: dict[str, Any] | None = None) -> Chec
     stages = {stage.name: kept for stage in sim.stages if (kept := stage.save())}
     results = {name: dataclasses.asdict(result) for name, result in sim.results.items()}
     state = {"clock": sim.clock, "notes": sim.notes, "volumes": sim.volumes, "stages": stages, "results": results,
-             "held": [wall.name for wall in _rigid(sim) if not wall.free and wall.motion is None],
-             "free": [wall.name for wall in _rigid(sim) if wall.free]}  # fmt: skip
+             "held": [wall.name for wall in rigid_walls(sim) if not wall.free and wall.motion is None],
+             "free": [wall.name for wall in rigid_walls(sim) if wall.free]}  # fmt: skip
     return Checkpoint("memory", state | {"more": more or {}}, tree, arrays, fresh=True)
 
 
@@ -185,16 +186,18 @@ def restore(saved: Checkpoint, sim: "Simulation") -> None:
                 store.restore(arrays, partly=saved.fresh)
     except PliantError as error:
         raise PliantError(f"{saved.path} cannot be gone on from: {error}") from error
-    for wall in _rigid(sim) if not saved.fresh else ():  # some may have been let go, or held, since they were built
-        if wall.name in saved.state["free"] + saved.state["held"]:
-            wall.free, body = wall.name in saved.state["free"], sim.scene.body(wall.name)
-            wall.motion, body.motion, body.fixed = None, None, None if wall.free else True
+    for wall in rigid_walls(sim):
+        _let_go_or_hold(sim, wall, saved)
     sim.notes[:] = saved.state["notes"]
 
 
-def _rigid(sim: "Simulation") -> list[Wall]:
-    """The rigid bodies of a simulation."""
-    return [wall for wall in sim.world.walls.walls if np.isfinite(wall.mass)]
+def _let_go_or_hold(sim: "Simulation", wall: Wall, saved: Checkpoint) -> None:
+    """Frees or holds a rigid body, if a script had done so before the state was saved. One that a motion led is led by
+    that of its scene. Where the state never left the simulation, what is as it was stays, a hand that holds it too."""
+    free, held = (wall.name in saved.state[name] for name in ("free", "held"))
+    if (free or held) and not (saved.fresh and wall.free == free):
+        body = sim.scene.body(wall.name)
+        wall.free, wall.motion, body.motion, body.fixed = free, None, None, None if free else True
 
 
 def restore_stages(saved: Checkpoint, sim: "Simulation") -> None:

@@ -144,7 +144,8 @@ class RigidView(WallView):
         name, found = self._body.name, {}
         for (one, other), force in known_to_stage(self._sim, "contact_forces").items():
             if name in (one, other):
-                found[other if name == one else one] = np.asarray(force if name == one else -force, dtype=float)
+                sign = 1.0 if name == one else -1.0
+                found[other if name == one else one] = sign * np.asarray(force, dtype=float)
         return found
 
     # --- prescribed motion ------------------------------------------------------------------------------

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
 
 
+def rigid_walls(sim: "Simulation") -> list[Wall]:
+    """The rigid bodies of a simulation, held ones too."""
+    return [wall for wall in sim.world.walls.walls if np.isfinite(wall.mass)]
+
+
 def world_inertia(wall: Wall) -> np.ndarray:
     """Inertia (3, 3) of a rigid body about its centre of mass, along the world's axes, as it lies now [kg m^2]."""
     return wall.rotation @ wall.inertia @ wall.rotation.T
@@ -72,7 +77,7 @@ class Stats:
         # einsum: ten times faster on (n, 3) than sums along rows, and unlike BLAS the same for any number of threads
         mv = np.einsum("i,ij->ij", m, v)
         turning = np.einsum("ij,ik->jk", x, mv)
-        rigid = [wall for wall in sim.world.walls.walls if np.isfinite(wall.mass)]
+        rigid = rigid_walls(sim)
         spun = sum((angular_momentum(wall) for wall in rigid), np.zeros(3))
         return cls(
             step=sim.step_count, time=sim.time, dt=sim.dt, particles=p.n,

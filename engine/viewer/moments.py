@@ -8,6 +8,7 @@ from pliant.core.data import Cloud, Snapshot
 from pliant.sim import fields
 from pliant.sim.simulation import Simulation
 from pliant.sim.snapshot import counts, take
+from pliant.sim.stats import kinetic_energy, rigid_walls
 from pliant.skin.skins import SUFFIX
 from pliant.viewer.messages import Figures
 
@@ -46,5 +47,6 @@ def figures(sim: Simulation, lately: Sequence[tuple[float, float]]) -> Figures:
         rate=(lately[-1][1] - lately[0][1]) / took if lately else 0.0, seconds=dict(sim.seconds),
         iterations={name: result.iterations for name, result in sim.results.items()},
         density_error=errors["density"].mean, max_speed=float(np.sqrt(squares.max(initial=0.0))),
-        energy=float(0.5 * np.einsum("i,i->", m, squares)), counts=counts(sim),
+        energy=float(0.5 * np.einsum("i,i->", m, squares)) + sum(kinetic_energy(wall) for wall in rigid_walls(sim)),
+        counts=counts(sim),
     )  # fmt: skip
