@@ -1,0 +1,1 @@
+"""Rigid bodies: what touches what, contacts, friction, joints."""
