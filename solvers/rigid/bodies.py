@@ -14,7 +14,7 @@ class Bodies:
     velocity: np.ndarray  # (n, 3) float64 [m/s] of the centre
     spin: np.ndarray  # (n, 3) float64 [rad/s] in the world frame
     inverse_mass: np.ndarray  # (n,) float64 [1/kg], 0 for what is prescribed
-    inertia: np.ndarray  # (n, 3, 3) float64 [kg m^2] about the centre, in the body's frame (rotation = 1); 0 if prescribed
+    inertia: np.ndarray  # (n, 3, 3) float64 [kg m^2] about the centre, in the body's frame; 0 if prescribed
 
 
 @dataclasses.dataclass
