@@ -1,0 +1,1 @@
+"""Rigid bodies: what they touch, and how they move."""
