@@ -12,6 +12,7 @@ import taichi as ti
 
 from pliant.core import backend
 from pliant.core.backend import Ints, IntTable, Reals, RealTable, desk_of, mat3, task, turns, vec3
+from pliant.core.speedups import long
 from pliant.solvers.rigid import candidates as c
 from pliant.solvers.rigid.bodies import Bodies, Contacts
 from pliant.solvers.rigid.boxes import box_contacts
@@ -77,6 +78,7 @@ def _against(desk: ti.i32, found: ti.i32, own: ti.i32, other: ti.i32, part: ti.i
                   real, whole)  # fmt: skip
 
 
+@long
 @ti.kernel
 def find_contacts(pairs: ti.i32, pair: IntTable, body: IntTable, pose: RealTable, unit: ti.f32, form: IntTable,
                   size: RealTable, features: RealTable, parts: RealTable, grid: Reals, real: RealTable, whole: IntTable,

@@ -36,17 +36,17 @@ SETTLED = 0.999  # cosine between the direction of a contact and its normal
 ABOVE = 1e30
 
 # States: those that wait for a distance, and those that choose what is next.
-FORM, NEAR, SAMPLE, BISECT, REACH, TOUCH, AROUND, NEXT, ITEM, DONE = range(10)
+FORM, NEAR, SAMPLE, BISECT, REACH, TOUCH, AROUND, NEXT, ITEMS, ITEM, DONE = range(11)
 # What a search knows, in reals: the curve in the frame of the part, ...
 CURVE_P, CURVE_U, CURVE_V, CURVE_OUT, R_, FLAT, FIRST, LAST = (SEARCH + k for k in (0, 3, 6, 9, 12, 13, 14, 15))
 # ...place and bracket, gradients and derivatives at both of its sides, the minimum, and the ends around it, ...
 T, LO, HI, BEFORE, AFTER, FALLS, RISES, NORMAL, SHARP, DEPTH_T, AT = (
     SEARCH + k for k in (16, 17, 18, 19, 22, 25, 26, 27, 30, 31, 32))  # fmt: skip
 ENDS, END_DEPTHS, COVERED, WAY = (SEARCH + k for k in (33, 35, 37, 38))
-# ...and what does not change during a pair.
-MARGIN, MERGE, BACK = (SEARCH + k for k in (41, 42, 43))
+# ...what does not change during a pair, and what is to be added.
+MARGIN, MERGE, BACK, GAP_, POINT_, NORMAL_ = (SEARCH + k for k in (41, 42, 43, 44, 45, 48))
 # In whole numbers.
-COUNT, SHAPE, KEY, CODE, SAMPLES_K, K, TURN, NUMBER, STANDS, DEEPEST, LONG, BENT = (COUNTS + k for k in range(12))
+NOTED, SHAPE, KEY, CODE, SAMPLES_K, K, TURN, NUMBER, STANDS, DEEPEST, LONG, BENT = (COUNTS + k for k in range(12))
 
 
 @ti.func
@@ -96,7 +96,7 @@ def _load(desk: ti.i32, f: ti.i32, key: ti.i32, Q: mat3, shift: vec3, features: 
     _store(desk, CURVE_OUT, out, real)
     real[desk, R_], real[desk, FLAT] = features[f, RADIUS], features[f, FLAT_ENDS]
     whole[desk, SHAPE], whole[desk, KEY], whole[desk, CODE], whole[desk, TURN] = kind, key, 0, 0
-    whole[desk, NUMBER], whole[desk, STANDS], real[desk, COVERED], real[desk, T] = 0, 0, -1.0, 0.0
+    whole[desk, BENT], whole[desk, NUMBER], whole[desk, STANDS], real[desk, COVERED], real[desk, T] = 0, 0, 0, -1.0, 0.0
 
 
 @ti.func
@@ -110,8 +110,6 @@ def _wanted(desk: ti.i32, state: ti.i32, real: ti.template(), whole: ti.template
         x += real[desk, R_] * vector(desk, WAY, real)
     elif kind != POINT:
         x, tangent = _place(desk, real[desk, T], real, whole)
-    if state == TOUCH and whole[desk, TURN] == 1:
-        x -= real[desk, BACK] * _out_of(desk, real[desk, T], real, whole)
     return x, tangent
 
 
@@ -235,7 +233,7 @@ def _bisected(desk: ti.i32, n: vec3, d: ti.f32, slope: ti.f32, real: ti.template
             real[desk, SHARP], real[desk, DEPTH_T], real[desk, AT] = sharp, d, at
             for e in range(2):
                 real[desk, ENDS + e], real[desk, END_DEPTHS + e] = at, d
-            state = _begin_items(desk, real, whole)
+            state = ITEMS
             if whole[desk, SHAPE] == SEGMENT and sharp > SAME:
                 state = _begin_end(desk, 0, real, whole)
     else:
@@ -266,12 +264,12 @@ def _reached(desk: ti.i32, n: vec3, d: ti.f32, real: ti.template(), whole: ti.te
         if e == 0:
             state = _begin_end(desk, 1, real, whole)
         else:
-            state = _begin_items(desk, real, whole)
+            state = ITEMS
     return state
 
 
 @ti.func
-def _begin_items(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.i32:
+def _items(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.i32:
     """What is added of a minimum: the minimum if it is deeper than its ends or near them, and the ends if not."""
     length, at, d = vector(desk, CURVE_U, real).norm(), real[desk, AT], real[desk, DEPTH_T]
     begin, end, merge = real[desk, ENDS], real[desk, ENDS + 1], real[desk, MERGE]
@@ -279,69 +277,65 @@ def _begin_items(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.
     long = (end - begin) * length > 2.0 * merge
     deeper = d < ti.min(real[desk, END_DEPTHS], real[desk, END_DEPTHS + 1]) - CLEARLY * merge
     whole[desk, LONG], whole[desk, DEEPEST] = ti.cast(long, ti.i32), ti.cast(inner and (deeper or not long), ti.i32)
-    bent = real[desk, SHARP] < SAME and d < 0.0 and real[desk, R_] == 0.0
-    whole[desk, BENT], whole[desk, CODE] = ti.cast(bent, ti.i32), MINIMUM + 3 * whole[desk, NUMBER] - 1
+    whole[desk, CODE] = MINIMUM + 3 * whole[desk, NUMBER] - 1
     whole[desk, NUMBER] += 1
     real[desk, COVERED] = ti.max(real[desk, COVERED], end)
     return ITEM
 
 
 @ti.func
-def _next_item(desk: ti.i32, R: mat3, origin: vec3, sign: ti.f32, real: ti.template(), whole: ti.template()) -> ti.i32:
-    """The next of the minimum and its ends. At a kink the depth is measured along the combined normal."""
+def _next_item(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.i32:
+    """The next of the minimum and its ends. At a kink inside, depth is measured along the combined normal."""
     state, base = ITEM, MINIMUM + 3 * (whole[desk, NUMBER] - 1)
-    code = whole[desk, CODE] + 1
-    whole[desk, CODE], whole[desk, TURN] = code, 0
+    code, at, wanted = whole[desk, CODE] + 1, real[desk, AT], whole[desk, DEEPEST] == 1
+    bent = code == base and real[desk, SHARP] < SAME and real[desk, DEPTH_T] < 0.0 and real[desk, R_] == 0.0
+    if code > base:
+        at = real[desk, ENDS + ti.min(code - base - 1, 1)]
+        wanted = whole[desk, LONG] == 1 and at > END and at < 1.0 - END
+    whole[desk, CODE], whole[desk, TURN], whole[desk, BENT], real[desk, T] = code, 0, ti.cast(bent, ti.i32), at
     if code == base + 3:
         state = NEXT
-    elif code == base:
-        real[desk, T] = real[desk, AT]
-        if whole[desk, DEEPEST] == 1:
-            if whole[desk, BENT] == 0:
-                state = TOUCH
-            else:
-                n, gap = vector(desk, NORMAL, real), real[desk, DEPTH_T] / real[desk, SHARP]
-                if n.dot(_out_of(desk, real[desk, AT], real, whole)) < -FACING:
-                    x, tangent = _place(desk, real[desk, AT], real, whole)
-                    point = origin + R @ (x - 0.5 * gap * n)
-                    whole[desk, COUNT] = add(desk, whole[desk, COUNT], gap, point, sign * (R @ n),
-                                             whole[desk, KEY] + code, real, whole)  # fmt: skip
-    elif whole[desk, LONG] == 1:
-        at = real[desk, ENDS + code - base - 1]
-        real[desk, T] = at
-        if at > END and at < 1.0 - END:
-            state = TOUCH
+    elif wanted:
+        state = TOUCH
     return state
 
 
 @ti.func
-def _touched(desk: ti.i32, back: vec3, n: vec3, d: ti.f32, tangent: vec3, convex: ti.i32, R: mat3, origin: vec3,
-             sign: ti.f32, real: ti.template(), whole: ti.template()) -> ti.i32:  # fmt: skip
-    """Adds a point of a feature if it is near the part and faces it. A sharp one that faces away may lie a little within
-    a rim that is flush with it, where another face is nearer than the one it stands on: it is then looked at from a
-    little farther inside of its own body (`back`)."""
-    r, out, state, turn = real[desk, R_], _out_of(desk, real[desk, T], real, whole), TOUCH, whole[desk, TURN]
-    gap = d + n.dot(back) - r
+def _touched(desk: ti.i32, x: vec3, out: vec3, normal: vec3, distance: ti.f32, tangent: vec3, convex: ti.i32,
+             real: ti.template(), whole: ti.template()) -> ti.i32:  # fmt: skip
+    """Adds a point of a feature if it is near the part and faces it. A sharp one that faces away may lie a little
+    within a rim that is flush with it, where another face is nearer than the one it stands on: it is then looked at
+    from a little farther inside of its own body."""
+    r, state, turn, n = real[desk, R_], TOUCH, whole[desk, TURN], normal
+    back = turn * real[desk, BACK] * out
+    gap = distance + n.dot(back) - r
+    if whole[desk, BENT] == 1:
+        n, gap = vector(desk, NORMAL, real), real[desk, DEPTH_T] / real[desk, SHARP]
     faces = r > 0.0 or n.dot(out) < -FACING
-    if turn == 0 and not faces and gap < real[desk, MARGIN]:
+    if turn + whole[desk, BENT] == 0 and not faces and gap < real[desk, MARGIN]:
         whole[desk, TURN] = 1
     else:
         if turn == 1 and ti.abs(gap) > real[desk, BACK]:
             faces = False
         if real[desk, FLAT] > 0.0 and ti.abs(n.dot(tangent)) > SQUARE * tangent.norm():
             faces = False
-        if faces and gap < real[desk, MARGIN]:
-            x, along = _place(desk, real[desk, T], real, whole)
-            point = origin + R @ (x - (r + 0.5 * gap) * n)
-            whole[desk, COUNT] = add(desk, whole[desk, COUNT], gap, point, sign * (R @ n),
-                                     whole[desk, KEY] + whole[desk, CODE], real, whole)  # fmt: skip
+        if faces:
+            _note(desk, gap, x + back - (r + 0.5 * gap) * n, n, whole[desk, CODE], real, whole)
+        whole[desk, BENT] = 0
         state = ti.select(whole[desk, STANDS] == 1, NEXT, ITEM)
         if whole[desk, SHAPE] == POINT:
             state = DONE
             if r > 0.0 and convex == 0:
-                state, whole[desk, K], whole[desk, TURN] = AROUND, 0, 0
-                _store(desk, WAY, _direction(0), real)
+                state, whole[desk, K], whole[desk, TURN] = AROUND, -1, TURNS
     return state
+
+
+@ti.func
+def _note(desk: ti.i32, gap: ti.f32, x: vec3, n: vec3, code: ti.i32, real: ti.template(), whole: ti.template()):
+    """Notes a contact in the frame of the part, for `search` to add."""
+    real[desk, GAP_], whole[desk, NOTED] = gap, code
+    _store(desk, POINT_, x, real)
+    _store(desk, NORMAL_, n, real)
 
 
 @ti.func
@@ -357,23 +351,20 @@ def _direction(k: ti.i32) -> vec3:
 
 
 @ti.func
-def _around(desk: ti.i32, n: vec3, d: ti.f32, R: mat3, origin: vec3, sign: ti.f32, real: ti.template(),
-            whole: ti.template()) -> ti.i32:  # fmt: skip
+def _around(desk: ti.i32, x: vec3, n: vec3, d: ti.f32, real: ti.template(), whole: ti.template()) -> ti.i32:
     """Further places where a ball touches what is not convex: minima of the distance on its surface, to which the
     direction against the gradient leads."""
-    k, turn, way, state = whole[desk, K], whole[desk, TURN] + 1, vector(desk, WAY, real), AROUND
-    if n.dot(way) < -SETTLED or turn == TURNS:
-        if n.dot(way) < -SETTLED and d < real[desk, MARGIN]:
-            point = origin + R @ (vector(desk, CURVE_P, real) + real[desk, R_] * way - 0.5 * d * n)
-            whole[desk, COUNT] = add(desk, whole[desk, COUNT], d, point, sign * (R @ n), whole[desk, KEY] + 1 + k, real,
-                                     whole)  # fmt: skip
+    k, turn, way, state = whole[desk, K], whole[desk, TURN] + 1, -n, AROUND
+    settled = n.dot(vector(desk, WAY, real)) < -SETTLED
+    if settled or turn >= TURNS:
+        if settled and k >= 0:
+            _note(desk, d, x - 0.5 * d * n, n, 1 + k, real, whole)
         k, turn = k + 1, 0
-        _store(desk, WAY, _direction(k), real)
+        way = _direction(k)
         if k == DIRECTIONS:
             state = DONE
-    else:
-        _store(desk, WAY, -n, real)
     whole[desk, K], whole[desk, TURN] = k, turn
+    _store(desk, WAY, way, real)
     return state
 
 
@@ -384,15 +375,19 @@ def search(desk: ti.i32, found: ti.i32, first: ti.i32, last: ti.i32, Q: mat3, sh
            whole: ti.template()) -> ti.i32:  # fmt: skip
     """Adds candidates for the features, from `first` to `last`, of a form that lies within `reach` of its `middle`. Q
     and `shift` bring it to the frame of the part; R and `origin` bring that to the world, and `sign` turns normals."""
-    real[desk, MARGIN], real[desk, MERGE], real[desk, BACK], whole[desk, COUNT] = margin, merge, depth, found
+    real[desk, MARGIN], real[desk, MERGE], real[desk, BACK] = margin, merge, depth
     convex = ti.cast(parts[part, DETAIL] >= UNBOUNDED, ti.i32)
-    f, state = first - 1, FORM
+    f, state, count = first - 1, FORM, found
     while f < last and first < last:
-        x, tangent = Q @ middle + shift, vec3(0.0)
+        x, tangent, out = Q @ middle + shift, vec3(0.0), vec3(0.0)
         if state != FORM:
             x, tangent = _wanted(desk, state, real, whole)
+        if state == TOUCH:
+            out = _out_of(desk, real[desk, T], real, whole)
+            x -= whole[desk, TURN] * depth * out
         answer = distance(x, part, parts, grid)
         n, d = vec3(answer[0], answer[1], answer[2]), answer[3]
+        whole[desk, NOTED] = -1
         if state == FORM:
             f, state = ti.select(d - reach < margin, f, last), DONE
         elif state == NEAR:
@@ -404,19 +399,22 @@ def search(desk: ti.i32, found: ti.i32, first: ti.i32, last: ti.i32, Q: mat3, sh
         elif state == REACH:
             state = _reached(desk, n, d, real, whole)
         elif state == TOUCH:
-            back = vec3(0.0)
-            if whole[desk, TURN] == 1:
-                back = depth * _out_of(desk, real[desk, T], real, whole)
-            state = _touched(desk, back, n, d, tangent, convex, R, origin, sign, real, whole)
+            state = _touched(desk, x, out, n, d, tangent, convex, real, whole)
         elif state == AROUND:
-            state = _around(desk, n, d, R, origin, sign, real, whole)
-        while state == NEXT or state == ITEM:
-            if state == ITEM:
-                state = _next_item(desk, R, origin, sign, real, whole)
+            state = _around(desk, x, n, d, real, whole)
+        if whole[desk, NOTED] >= 0 and real[desk, GAP_] < margin:
+            point, key = origin + R @ vector(desk, POINT_, real), whole[desk, KEY] + whole[desk, NOTED]
+            normal = sign * (R @ vector(desk, NORMAL_, real))
+            count = add(desk, count, real[desk, GAP_], point, normal, key, real, whole)
+        while state > AROUND and state < DONE:
+            if state == ITEMS:
+                state = _items(desk, real, whole)
+            elif state == ITEM:
+                state = _next_item(desk, real, whole)
             else:
                 state = _next(desk, real, whole)
         if state == DONE:
             f, state = f + 1, NEAR
             if f < last:
                 _load(desk, f, first_key + CODES * (f - first), Q, shift, features, real, whole)
-    return whole[desk, COUNT]
+    return count
