@@ -61,7 +61,7 @@ def sweep(n: ti.i32, axis: ti.i32, order: Ints, low: RealTable, high: RealTable,
 
 
 @ti.func
-def _turn(body: ti.i32, pose: ti.template()) -> mat3:
+def rotation_of(body: ti.i32, pose: ti.template()) -> mat3:
     return mat3([[pose[body, TURN + 3 * i + j] for j in range(3)] for i in range(3)])
 
 
@@ -89,7 +89,7 @@ def find_contacts(pairs: ti.i32, pair: IntTable, body: IntTable, pose: RealTable
         if p < pairs:
             desk, a, b = desk_of(turn, p), pair[p, A], pair[p, B]
             f, g = body[a, FORM], body[b, FORM]
-            Ra, Rb, between = _turn(a, pose), _turn(b, pose), three(pose, b, PLACE) - three(pose, a, PLACE)
+            Ra, Rb, between = rotation_of(a, pose), rotation_of(b, pose), three(pose, b, PLACE) - three(pose, a, PLACE)
             for k in ti.static(range(3)):
                 between[k] += unit * ti.cast(body[b, CELL + k] - body[a, CELL + k], ti.f32)
             margin, thin = pose[a, MARGIN] + pose[b, MARGIN], ti.min(size[f, THICKNESS], size[g, THICKNESS])
