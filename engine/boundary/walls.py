@@ -479,6 +479,11 @@ class Walls(Store):
             wall.patch_force = load[WHOLE : WHOLE + 3 * len(wall.patch_force)].reshape(-1, 3) / dt
 
     @property
+    def impulses(self) -> np.ndarray:
+        """(n, 6) what particles have given to each in the last step, and its moment about the pivot [N s, N m s]."""
+        return self._load[:, :WHOLE]
+
+    @property
     def free(self) -> np.ndarray:
         """(n,) which of them move as forces make them."""
         return np.array([wall.free for wall in self.walls], bool)

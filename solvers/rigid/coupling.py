@@ -56,6 +56,14 @@ class RigidCoupling(Coupling):
         """Hears that particles have been told of the velocities as they are."""
         self._before = self._carried = self.motion
         self.given = np.zeros_like(self._before)
+        walls = self.world.walls
+        self._masses = mass_matrices(walls)
+        self._inverse = np.zeros_like(self._masses)
+        self._inverse[walls.free] = np.linalg.inv(self._masses[walls.free])
+
+    def accelerations(self, forces: np.ndarray) -> np.ndarray:
+        """(n, 6) what forces and torques do to each body."""
+        return np.einsum("nij,nj->ni", self._inverse, forces)
 
     def prepare(self) -> bool:
         """Finds who touches free bodies, and the levers."""
@@ -79,9 +87,6 @@ class RigidCoupling(Coupling):
                            self._linear, self._angular)  # fmt: skip
         if walls.images is not None:
             walls.images.find_levers(self._touched, self._count, self._linear, self._angular)
-        self._masses = mass_matrices(walls)
-        self._inverse = np.zeros_like(self._masses)
-        self._inverse[free] = np.linalg.inv(self._masses[free])
         return True
 
     def _clear(self) -> None:
@@ -183,7 +188,7 @@ class RigidCoupling(Coupling):
 
     def _move(self, impulse: np.ndarray) -> np.ndarray:
         """Lets impulses times dt act; returns what they move the bodies by, times dt [m, rad]."""
-        moved = np.einsum("nij,nj->ni", self._inverse, impulse)
+        moved = self.accelerations(impulse)
         states = self.world.walls.states
         states.velocity += moved[:, :3] / self._dt
         states.spin += moved[:, 3:] / self._dt

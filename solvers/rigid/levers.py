@@ -89,7 +89,11 @@ def push_back(chunks: ti.i32, begin: Ints, end: Ints, pair: Ints, V: Reals, four
             force, torque = vec3(0.0), vec3(0.0)
             for e in range(begin[k], end[k]):
                 i, s = pair[e] // SIDES, pair[e] % SIDES
-                pressed = V[i] * (changes[i][3] if ti.static(fourth) else changes[i])
+                pressed = 0.0
+                if ti.static(fourth):
+                    pressed = V[i] * changes[i][3]
+                else:
+                    pressed = V[i] * changes[i]
                 force += pressed * linear[i, s]
                 torque += pressed * angular[i, s]
             for a in ti.static(range(3)):

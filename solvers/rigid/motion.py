@@ -18,6 +18,7 @@ LEAST_MOMENT = 1e-9  # of the largest: a thread has no inertia about itself, and
 def principal(inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Principal moments (n, 3) [kg m^2] and axes (n, 3, 3), as columns, in the frames of bodies."""
     moments, axes = np.linalg.eigh(inertia)
+    axes[:, :, 2] *= np.sign(np.linalg.det(axes))[:, None]  # right-handed
     return np.maximum(moments, LEAST_MOMENT * moments[:, 2:] + np.finfo(float).tiny), axes
 
 
