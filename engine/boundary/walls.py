@@ -45,6 +45,7 @@ from pliant.core.backend import (
     Vectors,
     VectorTable,
     task,
+    threads_for,
     turns,
     upload,
     vec3,
@@ -443,11 +444,13 @@ class Walls(Store):
         if not walls or not p.n:
             return (np.zeros(0, np.int32),) * 3
         start = self._starts
-        _count_pairs(p.n, walls, self.table, self.sides, start)
+        with threads_for(0):
+            _count_pairs(p.n, walls, self.table, self.sides, start)
         count = start[2:].copy()
         if count.sum() > self.pairs.shape[0]:
             self.pairs = ti.ndarray(ti.i32, 2 * int(count.sum()))
-        _list_pairs(p.n, walls, self.table, self.sides, start, self.pairs)
+        with threads_for(0):
+            _list_pairs(p.n, walls, self.table, self.sides, start, self.pairs)
         chunks = -(-count // CHUNK)
         owner = np.repeat(np.arange(walls, dtype=np.int32), chunks)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(chunks) - chunks, chunks)
@@ -471,8 +474,9 @@ class Walls(Store):
                         self.sides, p.too_close, self._close)  # fmt: skip
             if self._close[0]:
                 load, rounds = np.zeros(self._load.shape, np.float32), KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1
-                _keep_out(p.n, rounds, p.x, p.v, p.m, self.spacing, self.table, p.material, self._rubbing, p.too_close,
-                          self._first, self._patches, load)  # fmt: skip
+                with threads_for(0):
+                    _keep_out(p.n, rounds, p.x, p.v, p.m, self.spacing, self.table, p.material, self._rubbing,
+                              p.too_close, self._first, self._patches, load)  # fmt: skip
                 self._load += load
         self.states.force[:], self.states.torque[:] = self._load[:, :3] / dt, self._load[:, 3:WHOLE] / dt
         for wall, load in zip(self.walls, self._load if self._load.shape[1] > WHOLE else (), strict=False):

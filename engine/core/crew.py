@@ -23,30 +23,31 @@ import ast
 from collections.abc import Iterable
 
 SHARED = """
-_first, _end = FIRST, END
-_share = _next_share(PASS, _me, _workers, _shares, _desk)
-while _share >= 0:
-    for INDEX in range(_begin_of(_share, _shares, _first, _end), _begin_of(_share + 1, _shares, _first, _end)):
+_crew_first, _crew_end = FIRST, END
+_crew_share = _crew_next_share(PASS, _crew_me, _crew_workers, _crew_shares, _crew_desk)
+while _crew_share >= 0:
+    _crew_from = _crew_begin_of(_crew_share, _crew_shares, _crew_first, _crew_end)
+    for INDEX in range(_crew_from, _crew_begin_of(_crew_share + 1, _crew_shares, _crew_first, _crew_end)):
         BODY
-    _finish(PASS, _workers, _desk)
-    _share = _next_share(PASS, _me, _workers, _shares, _desk)
-_wait_for(PASS, _shares, _workers, _desk)
+    _crew_finish(PASS, _crew_workers, _crew_desk)
+    _crew_share = _crew_next_share(PASS, _crew_me, _crew_workers, _crew_shares, _crew_desk)
+_crew_wait_for(PASS, _crew_shares, _crew_workers, _crew_desk)
 """
 SINGLE = """
-_share = _next_share(PASS, _me, _workers, 1, _desk)
-if _share >= 0:
+_crew_share = _crew_next_share(PASS, _crew_me, _crew_workers, 1, _crew_desk)
+if _crew_share >= 0:
     BODY
-    _finish(PASS, _workers, _desk)
-_wait_for(PASS, 1, _workers, _desk)
+    _crew_finish(PASS, _crew_workers, _crew_desk)
+_crew_wait_for(PASS, 1, _crew_workers, _crew_desk)
 """
 FRAME = """
-for _turn in range(_rounds(_workers)):
-    _me = _member(_turn, _workers)
-    if _me >= 0:
-        _shares = _shares_of(_workers)
+for _crew_turn in range(_crew_rounds(_crew_workers)):
+    _crew_me = _crew_member(_crew_turn, _crew_workers)
+    if _crew_me >= 0:
+        _crew_shares = _crew_shares_of(_crew_workers)
         BODY
 """
-PARAMETERS = ("_desk", "_workers")  # beside those of the kernel
+PARAMETERS = ("_crew_desk", "_crew_workers")  # beside those of the kernel
 
 
 class _UnknownError(Exception):
@@ -127,14 +128,14 @@ class _Plain(ast.NodeTransformer):
 
 def _fill(pattern: str, place: ast.AST, BODY: list[ast.stmt], PASS: int = 0, **parts: ast.AST) -> list[ast.stmt]:
     """The pattern with these statements, the number of the pass, and expressions. Names that are assigned in it are of
-    this pass alone (`_share` of the second is `_share1`)."""
+    this pass alone (`_crew_share` of the second is `_crew_share1`)."""
     tree = ast.parse(pattern)
 
     class Fill(ast.NodeTransformer):
         def visit_Name(self, node: ast.Name) -> ast.AST:
             if node.id == "PASS":
                 return ast.Constant(PASS)
-            if node.id in ("_first", "_end", "_share"):
+            if node.id in ("_crew_first", "_crew_end", "_crew_share", "_crew_from"):
                 node.id += str(PASS)
             return parts.get(node.id, node)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pliant.core.backend import threads_for
 from pliant.core.store import Store
 from pliant.core.world import BodySamples, World
 from pliant.errors import PliantError
@@ -20,7 +21,7 @@ from pliant.solvers.rigid.joints import FORCE, NO_MOTOR, SPEED, WORLD, Joints, j
 from pliant.solvers.rigid.options import AxisJoint, Joint
 from pliant.solvers.rigid.solver import Forces, RigidSolver
 
-ROUGHNESS = 0.5  # Coulomb coefficient of two rigid bodies, or of one on a wall, where neither has its own (wood on wood)
+ROUGHNESS = 0.5  # Coulomb coefficient of two of them, or one and a wall, where neither has its own: wood on wood
 MARGIN = 0.02  # of the size of a body: contacts that near are known before they close
 STEADY = 0.5  # share of itself by which a force may have changed in a step to be reckoned with in the next one
 
@@ -117,7 +118,8 @@ class RigidBodies(Store):
         gravity."""
         contacts = self._contacts(dt, bodies, dv, dw)
         self._drive()
-        forces = self.solver.step(bodies, contacts, self.joints, dt, dv, dw, steady)
+        with threads_for(0):  # one contact after the other
+            forces = self.solver.step(bodies, contacts, self.joints, dt, dv, dw, steady)
         self.before, self.force = self.force, np.concatenate([forces.force, forces.torque], axis=1)
         self._note(contacts, forces, bodies)
 
