@@ -7,7 +7,7 @@ import numpy as np
 import taichi as ti
 from scipy.spatial.transform import Rotation
 
-from pliant.boundary.walls import rigid_velocity
+from pliant.boundary.wall import rigid_velocity
 from pliant.core.backend import Ints, Reals, Vectors, vec3
 from pliant.core.speedups import light
 from pliant.core.world import World

@@ -27,6 +27,7 @@ ORDER = (
     "warm start",  # the pressures of the last step act on velocities
     "elasticity",  # lines 3-12: velocities
     "pressure",  # line 13: velocities, and displacements that remove compression
+    "rigid",  # contacts and joints of rigid bodies: their velocities, and where they will be
     "advance",  # friction of walls, positions, walls
     "grains",  # what follows the particles without being felt by them
     "probes",  # what is measured of the state that all this has led to

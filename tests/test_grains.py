@@ -121,7 +121,7 @@ def test_the_field_is_that_of_the_paper(periodic):
     low, high = x.min(axis=0), x.max(axis=0)
     sim.world.neighbors.update(low, high)
     field, nothing = sim.stores["grains"].field, upload(np.zeros((1, 3)), vec3)
-    field.find(0.0, low, high, 0, nothing, [], 0.0, 0.0)  # no grains: no crowd from which any could drift
+    field.find(0.0, low, high, 0, nothing, None, 0.0, 0.0)  # no grains: no crowd from which any could drift
     slots = int(field.used[0])
     where, own = field.where.to_numpy()[:slots], field.own.to_numpy()[: OWN * slots]
     dims, grid = field.shape.to_numpy()[:3], field.grid.to_numpy().astype(float)

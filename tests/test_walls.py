@@ -7,9 +7,9 @@ from scipy.spatial.transform import Rotation
 
 import pliant as pl
 from pliant.boundary import volume_map
-from pliant.boundary.distance_map import Blocks, Directory
 from pliant.boundary.volume_map import wall_profile
-from pliant.boundary.walls import FIELDS, PIVOT, PLACE, SPIN, VELOCITY, Walls, rotation, side_at
+from pliant.boundary.wall_table import WallTable, side_at, velocity_of
+from pliant.boundary.walls import FIELDS, Walls
 from pliant.core.backend import Reals, RealTable, Vectors, upload, vec3
 from pliant.core.particles import Particles
 from pliant.core.smoothing import SMOOTHINGS, smoothing
@@ -35,18 +35,14 @@ def _profile(phi: Reals, table: RealTable, beta: Reals, slope: Reals):
 
 
 @ti.kernel
-def _probe(x: Vectors, flat: ti.template(), sides: ti.i32, pose: Vectors, frame: Vectors, cell: ti.f32,
-           spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks, distance: Reals, gradient: Vectors,
-           velocity: Vectors):  # fmt: skip
+def _probe(x: Vectors, t: WallTable, distance: Reals, gradient: Vectors, velocity: Vectors):
     for i in range(x.shape[0]):
-        R, arm = rotation(pose), x[i] - pose[PLACE]
-        local = R.transpose() @ arm + pose[PIVOT]
         distance[i] = 1e9
-        for k in range(sides):
-            phi, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
+        for side in range(t.side_begin[1]):
+            phi, outward = side_at(side, x[i], t)
             if phi < distance[i]:
-                distance[i], gradient[i] = phi, R @ outward
-        velocity[i] = pose[VELOCITY] + pose[SPIN].cross(arm)
+                distance[i], gradient[i] = phi, outward
+        velocity[i] = velocity_of(0, x[i], t)
 
 
 class Probe:
@@ -63,7 +59,7 @@ class Probe:
         walls.upload_poses()
         n = len(points)
         out = ti.ndarray(ti.f32, n), ti.ndarray(vec3, n), ti.ndarray(vec3, n)
-        _probe(upload(np.asarray(points), vec3), *walls.arguments[0], *out)
+        _probe(upload(np.asarray(points), vec3), walls.table, *out)
         return tuple(array.to_numpy().astype(float) for array in out)
 
     def felt(self, points):

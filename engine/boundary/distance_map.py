@@ -34,19 +34,32 @@ Blocks: TypeAlias = ti.types.ndarray(dtype=ti.f32, ndim=2)
 @ti.func
 def sample(x: vec3, origin: vec3, cell: ti.f32, far: ti.f32, beyond: ti.f32, directory: ti.template(),
            spline: ti.template()):  # fmt: skip
-    """Distance at x and its gradient from the 27 spline coefficients around x; constant where there are none."""
+    """Distance at x and its gradient; constant where there are no values."""
     u = (x - origin) / cell
-    nearest = ti.round(u, ti.i32)
-    b = ti.floor(ti.cast(nearest, ti.f32) / BLOCK, ti.i32)
+    b = block_at(u)
     block = BEYOND
     if (b >= 0).all() and b[0] < directory.shape[0] and b[1] < directory.shape[1] and b[2] < directory.shape[2]:
         block = directory[b]
+    return interpolate(u, b, block, cell, far, beyond, spline)
+
+
+@ti.func
+def block_at(u: vec3):
+    """The block that owns the node nearest to a point, which is given in cells from the first node."""
+    return ti.floor(ti.cast(ti.round(u, ti.i32), ti.f32) / BLOCK, ti.i32)
+
+
+@ti.func
+def interpolate(u: vec3, b: ivec3, block: ti.i32, cell: ti.f32, far: ti.f32, beyond: ti.f32, spline: ti.template()):
+    """Distance and its gradient in a block, which is the b-th in space, from the 27 spline coefficients around a
+    point."""
     value, gradient = beyond, vec3(0.0)
     if block == OUTSIDE:
         value = far
     elif block == INSIDE:
         value = -far
     elif block >= 0:
+        nearest = ti.round(u, ti.i32)
         t = u - nearest
         w = (0.5 * (0.5 - t) ** 2, 0.75 - t**2, 0.5 * (0.5 + t) ** 2)
         s = ((t - 0.5) / cell, -2.0 * t / cell, (t + 0.5) / cell)

@@ -37,20 +37,17 @@ from typing import TypeAlias
 import numpy as np
 import taichi as ti
 
-from pliant.boundary.distance_map import Blocks, Directory
 from pliant.boundary.volume_map import KNOWN
-from pliant.boundary.wall_patches import add_to_patches
-from pliant.boundary.walls import CLEARANCE, PIVOT, PLACE, SPIN, VELOCITY, Walls, rotation, side_at
+from pliant.boundary.wall_table import NUMBERS, PLACE, POSE, WallTable, is_plane, velocity_of, wall_of
+from pliant.boundary.walls import CLEARANCE, Sides, Walls
 from pliant.core.backend import Ints, IntTable, Points, Reals, RealTable, Spans, Vectors, VectorTable, vec3, vec4
 from pliant.core.fields import Field
 from pliant.core.neighbors import Neighbors, difference, difference_of_points
-from pliant.core.reduce import BLOCKS, block
 from pliant.core.smoothing import SPACINGS_PER_SUPPORT
 from pliant.core.speedups import light
 
 STEEP = 1.06  # see above
 IMAGE_REACH = KNOWN  # in spacings: images of what is further away add 1e-4 at most to a first layer at d/2
-SIDES = 4  # that a particle may see: the nearest of them
 STOP, STOPPING = 0.45, 30.0  # in spacings, and 1: what keeps particles off maps, see above
 UNSEEN = 1e9  # in spacings: the distance where there is no side
 START_ROOM = 4096  # pairs of particles and images
@@ -62,60 +59,44 @@ FIELDS = (
     Field("image_trace", "real", "1", "-sum_j V_j W'(R) R: what images add to the trace of sum_j G_ij x_ij^T"),
 )
 
-# The sides of walls that particles see: how many; where the particle is, and the least of their distances [m]; of each,
-# its distance and gradient (both stretched by STEEP), the speed of the wall along it [m/s], its number, how far inside
-# STOP it is, in spacings, and what the wall takes along it.
-Sides: TypeAlias = ti.types.argpack(side_count=Ints, side_near=Points, side_phi=RealTable, side_gradient=VectorTable,
-                                    side_speed=RealTable, side_number=IntTable, side_stop=RealTable,
-                                    side_push=RealTable)  # fmt: skip
-
 # Pairs of a particle i and the image of another, j: `image_count[i]` entries from `image_start[i]` on. Who j is, its
-# place among the neighbors of i, E_ij (0 if pressures of j do not act on i), B_ij (0 if j adds nothing to i's density).
+# place among the neighbors of i, E_ij (0 if pressures of j do not act on i), B_ij (0 if j adds nothing to i's density),
+# and V_j W'(R) / R 2 phi_j if i sees one side.
 Rows: TypeAlias = ti.types.argpack(image_start=Ints, image_count=Ints, image_of=Ints, image_slot=Ints, image_E=Vectors,
-                                   image_B=Vectors)  # fmt: skip
+                                   image_B=Vectors, image_far=Reals)  # fmt: skip
 
 
-@ti.func
-def farthest(i: ti.i32, c: ti.template()):
-    """Where to note one more side: behind the others, or in place of the farthest."""
-    place = c.side_count[i]
-    if place == SIDES:
-        place = 0
-        for s in range(1, SIDES):
-            if c.side_phi[i, s] > c.side_phi[i, place]:
-                place = s
-    return place
+# The sides that particles see, as images have them: where the particle is, and the least of its distances; what it has
+# of its own image, if it sees one side; of each side, its number, distance [m] and gradient (both stretched by STEEP),
+# the speed of the wall along it [m/s], how far inside STOP it is, in spacings, and what the wall takes along it.
+Mirrors: TypeAlias = ti.types.argpack(seen=Ints, mirror_number=IntTable, mirror_near=Points, mirror_own=Reals,
+                                      mirror_phi=RealTable, mirror_gradient=VectorTable, mirror_speed=RealTable,
+                                      mirror_stop=RealTable, mirror_push=RealTable)  # fmt: skip
 
 
+@light
 @ti.kernel
-def _find_sides(n: ti.i32, x: Vectors, wall: ti.i32, first: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors,
-                frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks,
-                c: Sides):  # fmt: skip
-    """Notes the sides of one wall, the `wall`-th, numbered from `first` on."""
+def _mirror_sides(n: ti.i32, x: Vectors, spacing: ti.f32, t: WallTable, sides: Sides, c: Mirrors):
+    """Distances and gradients of the sides that particles see, stretched by STEEP."""
     for i in range(n):
-        if wall == 0:
-            c.side_count[i], c.side_near[i] = 0, vec4(x[i], UNSEEN * spacing)
-        R, arm = rotation(pose), x[i] - pose[PLACE]
-        local = R.transpose() @ arm + pose[PIVOT]
-        for k in range(sides):
-            distance, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
-            if distance < IMAGE_REACH * spacing:
-                s, gradient = farthest(i, c), STEEP * (R @ outward)
-                phi = 0.5 * spacing + STEEP * (ti.max(distance, CLEARANCE * spacing) - 0.5 * spacing)
-                if s == c.side_count[i] or phi < c.side_phi[i, s]:
-                    c.side_count[i] = ti.max(c.side_count[i], s + 1)
-                    c.side_phi[i, s], c.side_gradient[i, s], c.side_number[i, s] = phi, gradient, first + k
-                    c.side_near[i][3] = ti.min(c.side_near[i][3], phi)
-                    c.side_stop[i, s] = 0.0 if ti.static(flat) else ti.max(STOP - distance / spacing, 0.0)
-                    c.side_speed[i, s] = gradient.dot(pose[VELOCITY] + pose[SPIN].cross(arm))
+        near = UNSEEN * spacing
+        for s in range(c.seen[i]):
+            side, distance = sides.side_number[i, s], sides.side_distance[i, s]
+            gradient = STEEP * sides.side_outward[i, s]
+            phi = 0.5 * spacing + STEEP * (ti.max(distance, CLEARANCE * spacing) - 0.5 * spacing)
+            near = ti.min(near, phi)
+            c.mirror_phi[i, s], c.mirror_gradient[i, s] = phi, gradient
+            c.mirror_stop[i, s] = ti.select(is_plane(side, t), 0.0, ti.max(STOP - distance / spacing, 0.0))
+            c.mirror_speed[i, s] = gradient.dot(velocity_of(wall_of(side, t), x[i], t))
+        c.mirror_near[i] = vec4(x[i], near)
 
 
 @ti.func
 def common(j: ti.i32, number: ti.i32, c: ti.template()):
     """Which of the sides that j sees has this number; -1 if none."""
     found = -1
-    for s in range(c.side_count[j]):
-        if c.side_number[j, s] == number:
+    for s in range(c.seen[j]):
+        if c.mirror_number[j, s] == number:
             found = s
     return found
 
@@ -125,8 +106,8 @@ def right_angled(i: ti.i32, s: ti.i32, t: ti.i32, j: ti.i32, u: ti.i32, v: ti.i3
     """How much an image in two sides counts: s and t of those that i sees, u and v of those that j sees."""
     result = 0.0
     if v >= 0:
-        here = c.side_gradient[i, s].dot(c.side_gradient[i, t]) / STEEP**2
-        there = c.side_gradient[j, u].dot(c.side_gradient[j, v]) / STEEP**2
+        here = c.mirror_gradient[i, s].dot(c.mirror_gradient[i, t]) / STEEP**2
+        there = c.mirror_gradient[j, u].dot(c.mirror_gradient[j, v]) / STEEP**2
         result = ti.min(ti.max(1.0 - here * there, 0.0), 1.0)
     return result
 
@@ -136,43 +117,46 @@ def mirror(i: ti.i32, j: ti.i32, dx: vec3, chosen: ti.i32, c: ti.template()):
     """The image of j in a set of the sides that i sees, one bit each: R^2, how much it counts, R times the gradients of
     R with respect to i and j, and R dR/dt by the motion of the walls."""
     R2, weight, here, there, moving = dx.norm_sqr(), 1.0, dx, -dx, 0.0
-    for s in range(c.side_count[i]):
+    for s in range(c.seen[i]):
         if (chosen >> s) & 1:
-            t = common(j, c.side_number[i, s], c)
+            t = common(j, c.mirror_number[i, s], c)
             if t < 0:
                 weight = 0.0
             else:
-                near, far, n = 2.0 * c.side_phi[i, s], 2.0 * c.side_phi[j, t], c.side_gradient[i, s] / STEEP
+                near, far, n = 2.0 * c.mirror_phi[i, s], 2.0 * c.mirror_phi[j, t], c.mirror_gradient[i, s] / STEEP
                 R2 += near * far
-                here += far * c.side_gradient[i, s]
-                there += near * c.side_gradient[j, t]
-                moving += far * c.side_speed[i, s] + near * c.side_speed[j, t]
-                weight *= ti.min(ti.max(2.0 * n.dot(c.side_gradient[j, t]) / STEEP, 0.0), 1.0)
+                here += far * c.mirror_gradient[i, s]
+                there += near * c.mirror_gradient[j, t]
+                moving += far * c.mirror_speed[i, s] + near * c.mirror_speed[j, t]
+                weight *= ti.min(ti.max(2.0 * n.dot(c.mirror_gradient[j, t]) / STEEP, 0.0), 1.0)
                 for other in range(s):
                     if (chosen >> other) & 1:
-                        weight *= right_angled(i, s, other, j, t, common(j, c.side_number[i, other], c), c)
-    return R2, weight, here, there, moving
+                        weight *= right_angled(i, s, other, j, t, common(j, c.mirror_number[i, other], c), c)
+    return R2, weight, here, there, moving, 0.0
 
 
 @ti.func
 def stopping(i: ti.i32, s: ti.i32, h: ti.f32, c: ti.template()):
     """What stops particles at a side, in its gradient there."""
-    return -STOPPING * c.side_stop[i, s] * SPACINGS_PER_SUPPORT / h / STEEP
+    return -STOPPING * c.mirror_stop[i, s] * SPACINGS_PER_SUPPORT / h / STEEP
 
 
 @ti.func
 def mirror_in_one(i: ti.i32, j: ti.i32, dx: vec3, c: ti.template()):
-    """`mirror` for a particle i that sees one side, as most do that see any: to the same bits, and faster."""
-    R2, weight, here, there, moving, t = dx.norm_sqr(), 0.0, dx, -dx, 0.0, common(j, c.side_number[i, 0], c)
+    """`mirror` for a particle i that sees one side, as most do that see any: to the same bits, and faster. Last comes
+    2 phi_j."""
+    R2, weight, here, there, moving, far = dx.norm_sqr(), 0.0, dx, -dx, 0.0, 0.0
+    t = common(j, c.mirror_number[i, 0], c)
     if t >= 0:
-        near, far = 2.0 * c.side_phi[i, 0], 2.0 * c.side_phi[j, t]
-        own, other = c.side_gradient[i, 0], c.side_gradient[j, t]
+        near = 2.0 * c.mirror_phi[i, 0]
+        far = 2.0 * c.mirror_phi[j, t]
+        own, other = c.mirror_gradient[i, 0], c.mirror_gradient[j, t]
         R2 += near * far
         here += far * own
         there += near * other
-        moving = far * c.side_speed[i, 0] + near * c.side_speed[j, t]
+        moving = far * c.mirror_speed[i, 0] + near * c.mirror_speed[j, t]
         weight = ti.min(ti.max(2.0 * (own / STEEP).dot(other) / STEEP, 0.0), 1.0)
-    return R2, weight, here, there, moving
+    return R2, weight, here, there, moving, far
 
 
 @ti.func
@@ -180,10 +164,10 @@ def list_images(i: ti.i32, start: ti.i32, h: ti.f32, wraps: ti.template(), perio
                 neighbor: ti.template(), c: ti.template(), rows: ti.template()):  # fmt: skip
     """Notes the neighbors of which i may have an image in reach, by the nearest side of each, from `start` on; returns
     where they end. Without a branch, as `core.neighbors`."""
-    end, own = start, c.side_near[i]
+    end, own = start, c.mirror_near[i]
     for k in range(span[i][0], span[i][1]):
         j = neighbor[k]
-        other = c.side_near[j]
+        other = c.mirror_near[j]
         dx = difference_of_points(own, other, wraps, period)
         rows.image_of[end], rows.image_slot[end] = j, k
         R2 = dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2] + 4.0 * own[3] * other[3]
@@ -194,7 +178,7 @@ def list_images(i: ti.i32, start: ti.i32, h: ti.f32, wraps: ti.template(), perio
 @ti.kernel
 def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
                  factor: Reals, V: Reals, w: ti.template(), f: ti.template(), h: ti.f32, sigma: ti.f32,
-                 material: Ints, mirrored: Reals, c: Sides, rows: Rows, wall_gradient: Vectors, density: Reals,
+                 material: Ints, mirrored: Reals, c: Mirrors, rows: Rows, wall_gradient: Vectors, density: Reals,
                  flux: Reals, gradient: Vectors, lopsided: Vectors, trace: Reals, used: Ints):  # fmt: skip
     """Pairs with images, and what they add to densities and gradients. Where the entries of a particle stand depends on
     threads; what they are does not. If `used` exceeds the room there is, entries are missing."""
@@ -202,7 +186,7 @@ def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, s
     used[0] = 0
     for i in range(n):
         own, start, end = mirrored[material[i]] > 0.0, 0, 0
-        if c.side_count[i] > 0:
+        if c.seen[i] > 0:
             wanted = span[i][1] - span[i][0] + 1
             start = ti.atomic_add(used[0], wanted)
             end = start
@@ -210,15 +194,15 @@ def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, s
                 end = list_images(i, start, h, wraps, period, span, neighbor, c, rows)
         entry = start
         rho, rate, b, total, R2_total = 0.0, 0.0, vec3(0.0), vec3(0.0), 0.0
-        for at in range(start - ti.cast(c.side_count[i] > 0, ti.i32), end):  # itself first
+        for at in range(start - ti.cast(c.seen[i] > 0, ti.i32), end):  # itself first
             j, slot = i, 0
             if at >= start:
                 j, slot = rows.image_of[at], rows.image_slot[at]
-            dx, E, B = difference(x[i], x[j], wraps, period), vec3(0.0), vec3(0.0)
-            for chosen in range(1, 1 << c.side_count[i]):
-                R2, weight, here, there, moving = mirror_in_one(i, j, dx, c)
-                if c.side_count[i] > 1:
-                    R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
+            dx, E, B, pull = difference(x[i], x[j], wraps, period), vec3(0.0), vec3(0.0), 0.0
+            for chosen in range(1, 1 << c.seen[i]):
+                R2, weight, here, there, moving, far = mirror_in_one(i, j, dx, c)
+                if c.seen[i] > 1:
+                    R2, weight, here, there, moving, far = mirror(i, j, dx, chosen, c)
                 if weight > 0.0 and h * h > R2:
                     q = ti.sqrt(R2) / h
                     F = weight * scale * V[j] * f(q)
@@ -227,85 +211,107 @@ def _find_images(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, s
                     rho += weight * sigma * V[j] * w(q)
                     rate += F * moving
                     R2_total -= F * R2
+                    pull += F * far
             total += E
             b += E
             if at < start:
                 b += B
+                c.mirror_own[i] = pull
             elif E.norm_sqr() > 0.0:
                 rows.image_of[entry], rows.image_slot[entry] = j, slot
                 rows.image_E[entry] = ti.select(mirrored[material[j]] > 0.0, 1.0, 0.0) * E
                 rows.image_B[entry] = ti.select(own, 1.0, 0.0) * B
+                rows.image_far[entry] = pull
                 entry += 1
-        for s in range(c.side_count[i]):
+        for s in range(c.seen[i]):
             slope = stopping(i, s, h, c)
-            rho += 0.5 * STOPPING * c.side_stop[i, s] ** 2
-            rate += slope * c.side_speed[i, s]
-            b += slope * c.side_gradient[i, s]
+            rho += 0.5 * STOPPING * c.mirror_stop[i, s] ** 2
+            rate += slope * c.mirror_speed[i, s]
+            b += slope * c.mirror_gradient[i, s]
         rows.image_start[i], rows.image_count[i] = start, entry - start
         lopsided[i], trace[i], gradient[i] = total, R2_total, wall_gradient[i]
         if own:
             density[i], flux[i], gradient[i] = rho, rate, b
 
 
+@ti.func
+def add_pushes(i: ti.i32, wraps: ti.template(), period: ti.template(), x: ti.template(), V: ti.template(),
+               f: ti.template(), h: ti.f32, scale: ti.f32, material: ti.template(), mirrored: ti.template(),
+               p: ti.template(), c: ti.template(), rows: ti.template()):  # fmt: skip
+    """Adds to what walls take of a particle that sees several sides."""
+    start = rows.image_start[i]
+    for k in range(start - 1, start + rows.image_count[i]):
+        j = i
+        if k >= start:
+            j = rows.image_of[k]
+        dx = difference(x[i], x[j], wraps, period)
+        pressure = mirrored[material[i]] * p[i] + mirrored[material[j]] * p[j]
+        for chosen in range(1, 1 << c.seen[i]):
+            R2, weight, here, there, moving, far = mirror(i, j, dx, chosen, c)
+            if weight > 0.0 and h * h > R2:
+                F = weight * scale * V[j] * f(ti.sqrt(R2) / h)
+                for s in range(c.seen[i]):
+                    if (chosen >> s) & 1:
+                        t = common(j, c.mirror_number[i, s], c)
+                        c.mirror_push[i, s] = c.mirror_push[i, s] + pressure * F * 2.0 * c.mirror_phi[j, t]
+
+
 @ti.kernel
 def _find_pushes(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
                  factor: Reals, V: Reals, f: ti.template(), h: ti.f32, sigma: ti.f32, material: Ints,
-                 mirrored: Reals, p: Reals, c: Sides, rows: Rows, total: Vectors):  # fmt: skip
+                 mirrored: Reals, p: Reals, c: Mirrors, rows: Rows, total: Vectors):  # fmt: skip
     """What walls take along the gradients of their distances, per volume: sum_j (p_i + p_j) V_j W'(R) / R 2 phi_j; and
     the total that they give, in place of what `walls` says of liquids."""
     scale = sigma / (h * h)
     for i in range(n):
         if mirrored[material[i]] > 0.0:
             total[i] = vec3(0.0)
-        for s in range(c.side_count[i]):
-            c.side_push[i, s] = mirrored[material[i]] * p[i] * stopping(i, s, h, c)
-        start = rows.image_start[i]
-        for k in range(start - ti.cast(c.side_count[i] > 0, ti.i32), start + rows.image_count[i]):
-            j = i
-            if k >= start:
+        for s in range(c.seen[i]):
+            c.mirror_push[i, s] = mirrored[material[i]] * p[i] * stopping(i, s, h, c)
+        if c.seen[i] == 1:
+            own, start = mirrored[material[i]] * p[i], rows.image_start[i]
+            push = 2.0 * own * c.mirror_own[i]
+            for k in range(start, start + rows.image_count[i]):
                 j = rows.image_of[k]
-            dx = difference(x[i], x[j], wraps, period)
-            pressure = mirrored[material[i]] * p[i] + mirrored[material[j]] * p[j]
-            for chosen in range(1, 1 << c.side_count[i]):
-                R2, weight, here, there, moving = mirror_in_one(i, j, dx, c)
-                if c.side_count[i] > 1:
-                    R2, weight, here, there, moving = mirror(i, j, dx, chosen, c)
-                if weight > 0.0 and h * h > R2:
-                    F = weight * scale * V[j] * f(ti.sqrt(R2) / h)
-                    for s in range(c.side_count[i]):
-                        if (chosen >> s) & 1:
-                            t = common(j, c.side_number[i, s], c)
-                            c.side_push[i, s] = c.side_push[i, s] + pressure * F * 2.0 * c.side_phi[j, t]
-        for s in range(c.side_count[i]):
-            total[i] = total[i] - c.side_push[i, s] * c.side_gradient[i, s]
+                push += (own + mirrored[material[j]] * p[j]) * rows.image_far[k]
+            c.mirror_push[i, 0] = c.mirror_push[i, 0] + push
+        elif c.seen[i] > 1:
+            add_pushes(i, wraps, period, x, V, f, h, scale, material, mirrored, p, c, rows)
+        for s in range(c.seen[i]):
+            total[i] = total[i] - c.mirror_push[i, s] * c.mirror_gradient[i, s]
 
 
 @ti.kernel
-def _load(n: ti.i32, dt: ti.f32, first: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors, frame: Vectors,
-          cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks, x: Vectors, m: Reals,
-          inverse_density: Reals, c: Sides, patched: ti.template(), patches: RealTable, load: RealTable):  # fmt: skip
-    """Adds what images do to one wall in a step to its impulse and moment (`walls`), and to its patches."""
-    ti.loop_config(block_dim=1)
-    for b in range(BLOCKS):
-        lo, hi = block(b, n)
-        impulse, turn = vec3(0.0), vec3(0.0)
-        for i in range(lo, hi):
-            for s in range(c.side_count[i]):
-                side = c.side_number[i, s] - first
-                if side >= 0 and side < sides:
-                    given = dt * m[i] * inverse_density[i] * c.side_push[i, s] * c.side_gradient[i, s]
-                    arm = x[i] - pose[PLACE]
-                    impulse += given
-                    turn += arm.cross(given)
-                    if ti.static(patched):
-                        R = rotation(pose)
-                        local = R.transpose() @ arm + pose[PIVOT]
-                        distance, outward = side_at(side, local, flat, frame, cell, spacing, beyond, directory, spline)
-                        add_to_patches(b, given, R, side, local, distance, outward, patches, flat, sides, frame,
-                                       spacing, load)  # fmt: skip
-        for a in ti.static(range(3)):
-            load[b, a] += impulse[a]
-            load[b, 3 + a] += turn[a]
+def _find_levers(count: ti.i32, touched: Ints, wraps: ti.template(), period: Vectors, x: Vectors, V: Reals,
+                 f: ti.template(), h: ti.f32, sigma: ti.f32, material: Ints, mirrored: Reals, pose: Vectors,
+                 numbers: Ints, c: Mirrors, rows: Rows, linear: VectorTable, angular: VectorTable):  # fmt: skip
+    """How densities by images depend on where walls are (`solvers.rigid.levers`). `pose` and `numbers` are of the table
+    of walls, which is too much for one kernel."""
+    scale = sigma / (h * h)
+    for e in range(count):
+        i = touched[e]
+        if mirrored[material[i]] > 0.0:
+            for s in range(c.seen[i]):
+                l, wall = stopping(i, s, h, c) * c.mirror_gradient[i, s], numbers[NUMBERS * c.mirror_number[i, s]]
+                linear[i, s], angular[i, s] = l, (x[i] - pose[POSE * wall + PLACE]).cross(l)
+            start = rows.image_start[i]
+            for k in range(start - 1, start + rows.image_count[i]):
+                j = i
+                if k >= start:
+                    j = rows.image_of[k]
+                dx = difference(x[i], x[j], wraps, period)
+                for chosen in range(1, 1 << c.seen[i]):
+                    R2, weight, here, there, moving, far = mirror(i, j, dx, chosen, c)
+                    if weight > 0.0 and h * h > R2:
+                        F = weight * scale * V[j] * f(ti.sqrt(R2) / h)
+                        for s in range(c.seen[i]):
+                            if (chosen >> s) & 1:
+                                s_j = common(j, c.mirror_number[i, s], c)
+                                arm = x[i] - pose[POSE * numbers[NUMBERS * c.mirror_number[i, s]] + PLACE]
+                                own = 2.0 * F * c.mirror_phi[j, s_j] * c.mirror_gradient[i, s]
+                                other = 2.0 * F * c.mirror_phi[i, s] * c.mirror_gradient[j, s_j]
+                                linear[i, s] = linear[i, s] + own + other
+                                angular[i, s] = angular[i, s] + arm.cross(own) + (arm - dx).cross(other)
 
 
 @light
@@ -327,8 +333,8 @@ class Images:
         self.neighbors, self.mirrored = neighbors, mirrored
         self.wanted = wanted and bool(walls.walls)
         self.capacity, self.room, self._used = -1, START_ROOM, np.zeros(1, np.int32)
-        counts = [arguments[1] for arguments in walls.arguments]
-        self.first = np.cumsum([0, *counts])[:-1].tolist()  # number of the first side of each wall
+        walls.take_images(self, IMAGE_REACH)
+        self._mirrors: tuple = (None, None)
         self._allocate()
 
     def _allocate(self) -> None:
@@ -339,16 +345,29 @@ class Images:
             self._start, self._size = ti.ndarray(ti.i32, capacity), ti.ndarray(ti.i32, capacity)
             self._start.fill(0)
             self._size.fill(0)
-            rows = capacity if self.wanted else 1
-            names = ("side_phi", "side_speed", "side_stop", "side_push")
-            table = {name: ti.ndarray(ti.f32, (rows, SIDES)) for name in names}
-            self.sides = Sides(side_count=ti.ndarray(ti.i32, rows), side_near=ti.ndarray(vec4, rows),
-                               side_gradient=ti.ndarray(vec3, (rows, SIDES)),
-                               side_number=ti.ndarray(ti.i32, (rows, SIDES)), **table)  # fmt: skip
         self.arrays = {"image_start": self._start, "image_count": self._size}
         for name, kind in (("image_of", ti.i32), ("image_slot", ti.i32), ("image_E", vec3), ("image_B", vec3)):
             self.arrays[name] = ti.ndarray(kind, self.room)
-        self.rows = Rows(**self.arrays)
+        self.rows = Rows(**self.arrays, image_far=ti.ndarray(ti.f32, self.room))
+
+    @property
+    def sides(self) -> Mirrors:
+        """The sides that particles see; made anew when the walls have made theirs."""
+        sides = self.walls.sides
+        if self._mirrors[0] is not sides:
+            rows = sides["side_number"].shape
+            table = {f"mirror_{name}": ti.ndarray(ti.f32, rows) for name in ("phi", "speed", "stop", "push")}
+            made = Mirrors(seen=sides["side_count"], mirror_number=sides["side_number"],
+                           mirror_near=ti.ndarray(vec4, rows[0]), mirror_own=ti.ndarray(ti.f32, rows[0]),
+                           mirror_gradient=ti.ndarray(vec3, rows), **table)  # fmt: skip
+            self._mirrors = sides, made
+        return self._mirrors[1]
+
+    @property
+    def pushes(self) -> tuple:
+        """What walls take, as they sum it up: whether there is any, and of each side of each particle how much along
+        which gradient."""
+        return True, self.sides["mirror_push"], self.sides["mirror_gradient"]
 
     @property
     def gradient(self) -> ti.Ndarray:
@@ -364,8 +383,7 @@ class Images:
         if not self.wanted:
             _half_space(p.n, p.wall_gradient, p.wall_distance, p.image_lopsided, p.image_trace)
             return
-        for k, arguments in enumerate(self.walls.arguments):
-            _find_sides(p.n, p.x, k, self.first[k], *arguments, self.sides)
+        _mirror_sides(p.n, p.x, self.walls.spacing, self.walls.table, self.walls.sides, self.sides)
         s = near.smoothing
         while True:
             _find_images(p.n, *near.pairs, p.V, s.w, s.f, near.h, near.sigma, p.material, self.mirrored, self.sides,
@@ -383,9 +401,10 @@ class Images:
             _find_pushes(p.n, *near.pairs, p.V, near.smoothing.f, near.h, near.sigma, p.material, self.mirrored, p.p,
                          self.sides, self.rows, p.wall_push)  # fmt: skip
 
-    def load(self, wall: int, dt: float, patches: tuple, load: np.ndarray) -> None:
-        """Adds what that does to a wall in a step of dt [s] to its table of loads."""
-        p = self.walls.particles
+    def find_levers(self, touched: ti.Ndarray, count: int, linear: ti.Ndarray, angular: ti.Ndarray) -> None:
+        """How the densities of liquids among those who are touched depend on where walls are."""
+        p, near = self.walls.particles, self.neighbors
         if self.wanted:
-            _load(p.n, dt, self.first[wall], *self.walls.arguments[wall], p.x, p.m, p.inverse_density, self.sides,
-                  *patches, load)  # fmt: skip
+            _find_levers(count, touched, near.wraps, near.period, p.x, p.V, near.smoothing.f, near.h, near.sigma,
+                         p.material, self.mirrored, *self.walls.places.poses_and_numbers, self.sides, self.rows, linear,
+                         angular)  # fmt: skip

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 import taichi as ti
 
+from pliant.boundary.wall_table import is_plane, rotation, side_at, to_wall
 from pliant.core.backend import vec3, vec4
 
 # Columns of the table of patches: vectors, then numbers.
@@ -90,17 +91,17 @@ def share_of(table: ti.template(), q: ti.i32, u: ti.f32, v: ti.f32, room: ti.tem
 
 
 @ti.func
-def square_around(side: ti.i32, local: vec3, q: ti.i32, table: ti.template(), flat: ti.template(), sides: ti.i32,
-                  frame: ti.template(), spacing: ti.f32):  # fmt: skip
-    """How far the square of a particle reaches along the axes of a patch, to either side: d/2, or to another side of
-    the same wall."""
+def square_around(side: ti.i32, wall: ti.i32, x: vec3, q: ti.i32, table: ti.template(), t: ti.template(),
+                  spacing: ti.f32):  # fmt: skip
+    """How far the square of a particle at x reaches along the axes of a patch, to either side: d/2, or to another side
+    of the same wall."""
     room = vec4(0.5 * spacing)
-    if ti.static(flat):
-        for j in range(sides):
-            distance = (local - frame[2 * j]).dot(frame[2 * j + 1])
-            if j != side and distance < 0.5 * spacing:
+    for j in range(t.side_begin[wall], t.side_begin[wall + 1]):
+        if j != side:  # so it is flat: there is one map only
+            distance, outward = side_at(j, x, t)
+            if distance < 0.5 * spacing:
                 for axis in ti.static(range(2)):
-                    facing = frame[2 * j + 1].dot(vector_at(table, q, FIRST + 3 * axis))
+                    facing = outward.dot(rotation(wall, t) @ vector_at(table, q, FIRST + 3 * axis))
                     if facing > ALONG:
                         room[2 * axis] = ti.min(room[2 * axis], ti.max(distance, 0.0))
                     if facing < -ALONG:
@@ -109,29 +110,22 @@ def square_around(side: ti.i32, local: vec3, q: ti.i32, table: ti.template(), fl
 
 
 @ti.func
-def add_to_patches(b: ti.i32, given: vec3, R: ti.template(), side: ti.i32, local: vec3, distance: ti.f32, outward: vec3,
-                   table: ti.template(), flat: ti.template(), sides: ti.i32, frame: ti.template(), spacing: ti.f32,
+def add_to_patches(row: ti.i32, given: vec3, wall: ti.i32, side: ti.i32, x: vec3, distance: ti.f32, outward: vec3,
+                   first: ti.template(), table: ti.template(), t: ti.template(), spacing: ti.f32,
                    load: ti.template()):  # fmt: skip
-    """Adds their shares of an impulse, given to the side of a wall at that distance, to the patches of this wall: three
-    columns for each behind those of the whole wall. R turns the wall from where it was built."""
+    """Adds their shares of an impulse, given at x to the side of a wall at that distance, to the patches of this wall:
+    three columns for each behind those of the whole wall. The patches of wall k begin at first[k] in their table."""
     out = outward / ti.max(outward.norm(), 1e-6)
-    for q in range(table.shape[0]):
-        n = vector_at(table, q, NORMAL)
+    for q in range(first[wall], first[wall + 1]):
+        n = rotation(wall, t) @ vector_at(table, q, NORMAL)
         facing = out.dot(n)
-        if facing > (FACING if ti.static(flat) else ASIDE):
-            foot, depth, part = local - distance * out, table[q, DEPTH], given
+        if facing > ti.select(is_plane(side, t), FACING, ASIDE):
+            foot, depth, part = x - distance * out, table[q, DEPTH], given
             if facing < FACING:  # in an edge, which a map makes round: each of its sides gets what points at it
-                along = R @ n
-                foot, depth, part = local, depth + spacing, given.dot(along) * along
-            on, u, v = is_on(table, q, foot, depth, spacing)
+                foot, depth, part = x, depth + spacing, given.dot(n) * n
+            on, u, v = is_on(table, q, to_wall(wall, foot, t), depth, spacing)
             if on:
-                room = square_around(side, local, q, table, flat, sides, frame, spacing)
-                share = share_of(table, q, u, v, room)
+                share = share_of(table, q, u, v, square_around(side, wall, x, q, table, t, spacing))
                 for a in ti.static(range(3)):
-                    load[b, WHOLE + 3 * q + a] += share * part[a]
-
-
-@ti.func
-def clear_patches(b: ti.i32, table: ti.template(), load: ti.template()):
-    for column in range(3 * table.shape[0]):
-        load[b, WHOLE + column] = 0.0
+                    column = WHOLE + 3 * (q - first[wall]) + a
+                    load[row, column] = load[row, column] + share * part[a]

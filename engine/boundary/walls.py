@@ -1,25 +1,56 @@
 """Walls in motion: what particles feel of them each step, what they feel of particles, and the rule that none ever
 passes one.
 
+**Sides.** A wall has a side for each of its planes, or one, its map. Once in a step each particle finds the sides that
+are near it, and all that walls do afterwards is said in terms of these (`Sides`).
+
 **Forces on walls.** A wall gets the opposite of every impulse that it gives: pressures times their wall gradients; what
-slides along it, by friction, viscosity and the contact of sand (`wall_slide`, all of it to the nearest wall); and what
+slides along it, by friction, viscosity and the contact of sand (`wall_slide`, all of it to the nearest side); and what
 `keep_out` stops. So the impulses of all walls and the change of momentum agree to round-off.
 """
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import copy
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import taichi as ti
 
-from pliant.boundary.distance_map import FAR, Blocks, Directory, DistanceMap, sample
-from pliant.boundary.volume_map import REACH, VolumeMap, profile
-from pliant.boundary.wall_patches import WHOLE, WallPatch, add_to_patches, clear_patches, patch_table
-from pliant.core.backend import Ints, Reals, RealTable, Vectors, upload, vec3
+from pliant.boundary.volume_map import KNOWN, REACH, profile
+from pliant.boundary.wall import STATE, Wall, WallStates, stopped
+from pliant.boundary.wall_patches import WHOLE, WallPatch, add_to_patches, patch_table
+from pliant.boundary.wall_table import (
+    PIVOT,
+    PLACE,
+    POSE,
+    ROTATION,
+    SPIN,
+    VELOCITY,
+    TableOfWalls,
+    WallTable,
+    arm_of,
+    candidate,
+    candidates,
+    side_at,
+    velocity_of,
+    wall_of,
+    within,
+)
+from pliant.core.backend import (
+    Ints,
+    IntTable,
+    Reals,
+    RealTable,
+    Vectors,
+    VectorTable,
+    task,
+    turns,
+    upload,
+    vec3,
+)
 from pliant.core.fields import Field
 from pliant.core.particles import Particles
-from pliant.core.reduce import BLOCKS, block
 from pliant.core.speedups import light
 from pliant.core.store import Store
 from pliant.errors import PliantError
@@ -30,7 +61,17 @@ CLEARANCE = 0.25  # in spacings: half a radius. Closer than this a particle is m
 ROUNDED = 0.4
 LEAST_GAP = 0.25  # in spacings: the viscous layer between particle and wall is never thinner
 KEEP_OUT_ROUNDS = 2  # where two walls meet, the second round settles what the first pushed across
+SIDES = 4  # that a particle sees: the nearest of them
+STEEPEST = 2.0  # gradient of a map, where it stands for less or more than a plane
+CHUNK = 128  # of the pairs of particles and sides that are summed up at a time
 
+# Two walls that add a and b to a particle's density add a + b - OVERLAP a b together, because both count the part of
+# the mirrored lattice behind their common edge. With this value a lattice in a right-angled edge has density 1 exactly
+# (cubic spline, beta = 0.1497: the edge's row adds 0.0191), and in a corner to 0.1 %.
+OVERLAP = 0.85
+
+OF_WALLS = ("wall_density", "wall_gradient", "wall_flux", "wall_drag", "wall_friction", "wall_velocity",
+            "wall_distance", "wall_normal", "wall_number", "wall_slide")  # fmt: skip
 FIELDS = (
     Field("wall_density", "real", "1", "density ratio that the walls add (Neder 2024, Eq. 37)", saved=True),
     Field("wall_gradient", "vector", "1/m", "gradient of wall_density (Eq. 38)"),
@@ -43,121 +84,172 @@ FIELDS = (
     Field("wall_number", "int", "", "which wall that is"),
     Field("wall_slide", "vector", "m/s^2", "acceleration along walls by friction and viscosity"),
     Field("wall_push", "vector", "N/m^3", "force that pressures make the walls give, per volume"),
-    Field("wall_rest", "real", "1", "forces on walls: wall_density by the walls that are still to be seen to"),
-    Field("wall_later", "real", "1", "forces on walls: what those seen to leave of the others"),
+    Field("too_close", "int", "", "whether a wall puts it back"),
 )
-
-
-# What is known of walls at the particles when forces on walls are summed up.
-Felt: TypeAlias = ti.types.argpack(density=Reals, number=Ints, slide=Vectors, rest=Reals, later=Reals)
-
-# Rows of a wall's pose table: vectors as arguments cost far more to pass than arrays.
-PIVOT, PLACE, VELOCITY, SPIN, ROTATION, POSE = 0, 1, 2, 3, 4, 7
-
-# Two walls that add a and b to a particle's density add a + b - OVERLAP a b together, because both count the part of
-# the mirrored lattice behind their common edge. With this value a lattice in a right-angled edge has density 1 exactly
-# (cubic spline, beta = 0.1497: the edge's row adds 0.0191), and in a corner to 0.1 %.
-OVERLAP = 0.85
+# What particles know of walls: the fields above.
+Felt: TypeAlias = ti.types.argpack(
+    wall_density=Reals, wall_gradient=Vectors, wall_flux=Reals, wall_drag=Reals, wall_friction=Reals,
+    wall_velocity=Vectors, wall_distance=Reals, wall_normal=Vectors, wall_number=Ints, wall_slide=Vectors,
+)  # fmt: skip
+# The sides that particles see: how many; of each, its number, its distance [m] and the gradient of that, and its share
+# in the friction and velocity of the walls.
+Sides: TypeAlias = ti.types.argpack(side_count=Ints, side_number=IntTable, side_distance=RealTable,
+                                    side_outward=VectorTable, side_share=RealTable)  # fmt: skip
 
 
 @ti.func
-def rotation(pose: ti.template()):
-    return ti.Matrix.rows([pose[ROTATION], pose[ROTATION + 1], pose[ROTATION + 2]])
+def _place_for(i: ti.i32, distance: ti.f32, c: ti.template()):
+    """Where to note one more side: behind the others, or in place of the farthest; -1 if that is nearer."""
+    place = c.side_count[i]
+    if place == SIDES:
+        place = 0
+        for s in range(1, SIDES):
+            if c.side_distance[i, s] > c.side_distance[i, place]:
+                place = s
+        if c.side_distance[i, place] <= distance:
+            place = -1
+    return place
 
 
 @ti.func
-def side_at(k: ti.i32, x: vec3, flat: ti.template(), frame: ti.template(), cell: ti.f32, spacing: ti.f32,
-            beyond: ti.f32, directory: ti.template(), spline: ti.template()):  # fmt: skip
-    """Distance of the k-th side of a wall from x and the gradient of that distance, both in the wall's own frame. A
-    flat wall has a side for each of its planes, a point and a normal in `frame`; any other has one side, its map, which
-    begins at `frame[0]`."""
-    distance, gradient = 0.0, vec3(0.0)
-    if ti.static(flat):
-        gradient = frame[2 * k + 1]
-        distance = (x - frame[2 * k]).dot(gradient)
-    else:
-        distance, gradient = sample(x, frame[0], cell, FAR * spacing, beyond, directory, spline)
-    return distance, gradient
+def _find_sides(i: ti.i32, x: vec3, reach: ti.f32, t: ti.template(), c: ti.template()):
+    """Notes the sides within reach."""
+    c.side_count[i] = 0
+    count, offset = candidates(x, t)
+    for k in range(count):
+        wall = candidate(k, offset, t)
+        if within(wall, x, reach, t):
+            for side in range(t.side_begin[wall], t.side_begin[wall + 1]):
+                distance, outward = side_at(side, x, t)
+                if distance < reach:
+                    s = _place_for(i, distance, c)
+                    if s >= 0:
+                        c.side_count[i] = ti.max(c.side_count[i], s + 1)
+                        c.side_number[i, s], c.side_distance[i, s], c.side_outward[i, s] = side, distance, outward
 
 
-@ti.func
-def stopped(slip: vec3, out: vec3, friction: ti.f32):
-    """What keeps something that slips past a wall from entering it: the change of velocity along the wall's normal, and
-    by Coulomb's law that of its sliding."""
-    stop = ti.min(slip.dot(out), 0.0)
-    sliding = slip - slip.dot(out) * out
-    cut = ti.min(-friction * stop / ti.max(sliding.norm(), 1e-12), 1.0)
-    return -stop * out, -cut * sliding
-
-
+@light
 @ti.kernel
-def _sample_walls(n: ti.i32, x: Vectors, wall: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors,
-                  frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks,
-                  table: RealTable, material: Ints, rubbing: Reals, no_slip: ti.f32, density: Reals, gradient: Vectors,
-                  flux: Reals, drag: Reals, friction: Reals, moving: Vectors, nearest: Reals, normal: Vectors,
-                  number: Ints, slide: Vectors):  # fmt: skip
-    """Adds one wall, the `wall`-th. Friction and velocity of several walls are averaged by the push of each."""
+def _sample(n: ti.i32, x: Vectors, reach: ti.f32, spacing: ti.f32, t: WallTable, c: Sides, felt: Felt,
+            table: RealTable, material: Ints, rubbing: RealTable, no_slip: Reals):  # fmt: skip
+    """What walls add to densities and gradients, and their velocities, friction and drag. Friction and velocity of
+    several sides are averaged by the push of each."""
     for i in range(n):
-        if wall == 0:
-            number[i], slide[i] = -1, vec3(0.0)
-            density[i], flux[i], drag[i], friction[i] = 0.0, 0.0, 0.0, 0.0
-            gradient[i], moving[i], normal[i], nearest[i] = vec3(0.0), vec3(0.0), vec3(0.0), REACH * spacing
-        R, arm = rotation(pose), x[i] - pose[PLACE]
-        local = R.transpose() @ arm + pose[PIVOT]
-        for k in range(sides):
-            distance, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
+        _find_sides(i, x[i], reach, t, c)
+        density, flux, drag, friction, number, nearest = 0.0, 0.0, 0.0, 0.0, -1, REACH * spacing
+        gradient, moving, normal = vec3(0.0), vec3(0.0), vec3(0.0)
+        for s in range(c.side_count[i]):
+            distance, outward = c.side_distance[i, s], c.side_outward[i, s]
+            c.side_share[i, s] = 0.0
             if distance < REACH * spacing:
+                wall = wall_of(c.side_number[i, s], t)
                 beta, slope = profile(distance / spacing, table)
-                g = slope / spacing * (R @ outward)
-                speed = pose[VELOCITY] + pose[SPIN].cross(arm)
-                if distance < nearest[i]:
-                    nearest[i], normal[i], number[i] = distance, (R @ outward).normalized(), wall
-                share = g.norm() / ti.max(g.norm() + gradient[i].norm(), 1e-12)
-                friction[i] += share * (rubbing[material[i]] - friction[i])
-                moving[i] += share * (speed - moving[i])
+                g, speed = slope / spacing * outward, velocity_of(wall, x[i], t)
+                if distance < nearest:
+                    nearest, normal, number = distance, outward.normalized(), wall
+                share = g.norm() / ti.max(g.norm() + gradient.norm(), 1e-12)
+                friction += share * (rubbing[wall, material[i]] - friction)
+                moving += share * (speed - moving)
+                for before in range(s):
+                    c.side_share[i, before] = (1.0 - share) * c.side_share[i, before]
+                c.side_share[i, s] = share
                 # the shear (v - v_wall) / phi acts on the particle's share of wall, which is 1 / d per volume at d / 2
                 share_of_wall = slope / table[0, 1] * outward.norm() / spacing
-                drag[i] += no_slip * share_of_wall / ti.max(distance, LEAST_GAP * spacing)
-                others, here = 1.0 - OVERLAP * density[i], 1.0 - OVERLAP * beta
-                gradient[i] = here * gradient[i] + others * g
-                flux[i] = here * flux[i] + others * g.dot(speed)
-                density[i] += others * beta
+                drag += no_slip[wall] * share_of_wall / ti.max(distance, LEAST_GAP * spacing)
+                others, here = 1.0 - OVERLAP * density, 1.0 - OVERLAP * beta
+                gradient = here * gradient + others * g
+                flux = here * flux + others * g.dot(speed)
+                density += others * beta
+        felt.wall_density[i], felt.wall_gradient[i], felt.wall_flux[i] = density, gradient, flux
+        felt.wall_drag[i] = drag
+        felt.wall_friction[i], felt.wall_velocity[i], felt.wall_distance[i] = friction, moving, nearest
+        felt.wall_normal[i], felt.wall_number[i], felt.wall_slide[i] = normal, number, vec3(0.0)
+
+
+@ti.func
+def part_of_gradient(i: ti.i32, s: ti.i32, spacing: ti.f32, table: ti.template(), c: ti.template()):
+    """What one of the sides that a particle sees has in `wall_gradient`: beta' grad phi, as far as others leave it."""
+    part = vec3(0.0)
+    if c.side_distance[i, s] < REACH * spacing:
+        part = profile(c.side_distance[i, s] / spacing, table)[1] / spacing * c.side_outward[i, s]
+        for other in range(c.side_count[i]):
+            if other != s and c.side_distance[i, other] < REACH * spacing:
+                part *= 1.0 - OVERLAP * profile(c.side_distance[i, other] / spacing, table)[0]
+    return part
+
+
+@ti.func
+def is_nearest(i: ti.i32, s: ti.i32, c: ti.template()):
+    """Whether no other side that a particle sees is nearer."""
+    result = True
+    for other in range(c.side_count[i]):
+        here, there = c.side_distance[i, s], c.side_distance[i, other]
+        result = result and (here < there or (here == there and s <= other))
+    return result
+
+
+@light
+@ti.kernel
+def _mark_close(n: ti.i32, dt: ti.f32, fastest: ti.f32, x: Vectors, v: Vectors, shift: Vectors,
+                inverse_density: Reals, reach: ti.f32, spacing: ti.f32, t: WallTable, c: Sides, too_close: Ints,
+                count: Ints):  # fmt: skip
+    """Which particles came too close to a wall, and how many. Those that were far from all walls, whose surfaces move
+    at the `fastest`, and did not get near are passed by."""
+    count[0] = 0
+    for i in range(n):
+        found, before, most = 0, reach, (CLEARANCE + ROUNDED) * spacing
+        for s in range(c.side_count[i]):
+            before = ti.min(before, c.side_distance[i, s])
+        if inverse_density[i] > 0.0 and before - STEEPEST * (dt * (v[i].norm() + fastest) + shift[i].norm()) < most:
+            walls, offset = candidates(x[i], t)
+            for k in range(walls):
+                wall = candidate(k, offset, t)
+                if within(wall, x[i], most, t):
+                    for side in range(t.side_begin[wall], t.side_begin[wall + 1]):
+                        distance, outward = side_at(side, x[i], t)
+                        found |= ti.cast(distance < clearance(outward, spacing) and outward.norm() > 0.0, ti.i32)
+            if found > 0:
+                ti.atomic_add(count[0], 1)
+        too_close[i] = found
+
+
+@ti.func
+def clearance(outward: vec3, spacing: ti.f32):
+    """How near a side lets particles come, where the gradient of its distance is that."""
+    return (CLEARANCE + ROUNDED * ti.max(1.0 - outward.norm(), 0.0)) * spacing
 
 
 @ti.kernel
-def _keep_out(n: ti.i32, x: Vectors, v: Vectors, m: Reals, inverse_density: Reals, flat: ti.template(), sides: ti.i32,
-              pose: Vectors, frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory,
-              spline: Blocks, material: Ints, rubbing: Reals, patched: ti.template(), patches: RealTable,
+def _keep_out(n: ti.i32, rounds: ti.i32, x: Vectors, v: Vectors, m: Reals, spacing: ti.f32, t: WallTable,
+              material: Ints, rubbing: RealTable, too_close: Ints, first: Ints, patches: RealTable,
               load: RealTable):  # fmt: skip
     """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
-    it slides: the wall gets these as impulses, and its patches their shares."""
-    ti.loop_config(block_dim=1)
-    for b in range(BLOCKS):
-        lo, hi = block(b, n)
-        impulse, turn = vec3(0.0), vec3(0.0)
-        if ti.static(patched):
-            clear_patches(b, patches, load)
-        for i in range(lo, hi):
-            if inverse_density[i] > 0.0:
-                R = rotation(pose)
-                for k in range(sides):
-                    arm = x[i] - pose[PLACE]
-                    local = R.transpose() @ arm + pose[PIVOT]
-                    distance, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
-                    least = (CLEARANCE + ROUNDED * ti.max(1.0 - outward.norm(), 0.0)) * spacing
-                    if distance < least and outward.norm() > 0.0:
-                        out = (R @ outward).normalized()
-                        x[i] += (least - distance) * out
-                        push, rub = stopped(v[i] - pose[VELOCITY] - pose[SPIN].cross(arm), out, rubbing[material[i]])
-                        v[i] += push + rub
-                        given = m[i] * (push + rub)
-                        impulse -= given
-                        turn -= arm.cross(given)
-                        if ti.static(patched):
-                            add_to_patches(b, -given, R, k, local, distance, outward, patches, flat, sides, frame,
-                                           spacing, load)  # fmt: skip
-        for a in ti.static(range(3)):
-            load[b, a], load[b, 3 + a] = impulse[a], turn[a]
+    it slides: the wall gets these as impulses, and its patches their shares. One after the other, for few do."""
+    ti.loop_config(serialize=True)
+    for i in range(n):
+        if too_close[i] > 0:
+            for _ in range(rounds):
+                walls, offset = candidates(x[i], t)
+                for k in range(walls):
+                    wall = candidate(k, offset, t)
+                    if within(wall, x[i], (CLEARANCE + ROUNDED) * spacing, t):
+                        for side in range(t.side_begin[wall], t.side_begin[wall + 1]):
+                            at = x[i]
+                            distance, outward = side_at(side, at, t)
+                            least = clearance(outward, spacing)
+                            if distance < least and outward.norm() > 0.0:
+                                out = outward.normalized()
+                                slip, mu = v[i] - velocity_of(wall, at, t), rubbing[wall, material[i]]
+                                x[i] = at + (least - distance) * out
+                                push, rub = stopped(slip, out, mu)
+                                v[i] = v[i] + push + rub
+                                given = -m[i] * (push + rub)
+                                turn = arm_of(wall, at, t).cross(given)
+                                for a in ti.static(range(3)):
+                                    load[wall, a] = load[wall, a] + given[a]
+                                    load[wall, 3 + a] = load[wall, 3 + a] + turn[a]
+                                add_to_patches(wall, given, wall, side, at, distance, outward, first, patches, t,
+                                               spacing, load)  # fmt: skip
 
 
 @light
@@ -167,131 +259,61 @@ def _find_pushes(n: ti.i32, p: Reals, gradient: Vectors, push: Vectors):
         push[i] = -p[i] * gradient[i]
 
 
+@light
 @ti.kernel
-def _load(n: ti.i32, dt: ti.f32, last: ti.i32, wall: ti.i32, flat: ti.template(), sides: ti.i32, pose: Vectors,
-          frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks,
-          table: RealTable, x: Vectors, m: Reals, inverse_density: Reals, p: Reals, material: Ints, mirrored: Reals,
-          c: Felt, patched: ti.template(), patches: RealTable, load: RealTable):  # fmt: skip
-    """Impulse and its moment about the pivot that one wall gets in a step, and the shares of its patches. Walls are
-    seen to in the reverse of the order in which `_sample_walls` has added them, which undoes the sum over walls one by
-    one."""
-    ti.loop_config(block_dim=1)
-    for b in range(BLOCKS):
-        lo, hi = block(b, n)
-        impulse, turn = vec3(0.0), vec3(0.0)
-        if ti.static(patched):
-            clear_patches(b, patches, load)
-        for i in range(lo, hi):
-            if c.density[i] > 0.0:
-                others, share = c.rest[i], c.later[i]
-                if last == 1:
-                    others, share = c.density[i], 1.0
-                R, arm, gradient = rotation(pose), x[i] - pose[PLACE], vec3(0.0)
-                local = R.transpose() @ arm + pose[PIVOT]
-                push, nearest = m[i] * inverse_density[i] * p[i], REACH * spacing
-                push *= 1.0 - mirrored[material[i]]  # images have theirs
-                close, away = 0, vec3(0.0)  # the nearest side, along which things slide
-                for k in range(sides):
-                    side = sides - 1 - k
-                    distance, outward = side_at(side, local, flat, frame, cell, spacing, beyond, directory, spline)
-                    if distance < REACH * spacing:
-                        beta, slope = profile(distance / spacing, table)
-                        here = 1.0 - OVERLAP * beta
-                        others = (others - beta) / here  # of the walls before, which this one has added to
-                        part = share * (1.0 - OVERLAP * others) * slope / spacing * (R @ outward)
-                        gradient += part
-                        share *= here
-                        if ti.static(patched):
-                            add_to_patches(b, dt * push * part, R, side, local, distance, outward, patches, flat, sides,
-                                           frame, spacing, load)  # fmt: skip
-                            if distance < nearest:
-                                nearest, close, away = distance, side, outward
-                c.rest[i], c.later[i] = others, share
-                given = push * gradient
-                if c.number[i] == wall:
-                    given -= m[i] * c.slide[i]
-                    if ti.static(patched):
-                        add_to_patches(b, -dt * m[i] * c.slide[i], R, close, local, nearest, away, patches, flat, sides,
-                                       frame, spacing, load)  # fmt: skip
-                impulse += dt * given
-                turn += dt * arm.cross(given)
-        for a in ti.static(range(3)):
-            load[b, a], load[b, 3 + a] = impulse[a], turn[a]
+def _count_pairs(n: ti.i32, walls: ti.i32, t: WallTable, c: Sides, start: Ints):
+    """How many pairs of particles and sides each wall has: entry k + 2 is of wall k."""
+    ti.loop_config(serialize=True)
+    for k in range(walls + 2):
+        start[k] = 0
+    ti.loop_config(serialize=True)
+    for i in range(n):
+        for s in range(c.side_count[i]):
+            k = wall_of(c.side_number[i, s], t) + 2
+            start[k] = start[k] + 1
 
 
-@dataclasses.dataclass
-class Wall:
-    """One boundary body: its map or its planes, where it is and how it moves.
-
-    `motion(t)` gives its velocity [m/s], or a pair of velocity and angular velocity [rad/s] about `pivot`.
-    """
-
-    name: str
-    map: VolumeMap | None
-    planes: np.ndarray | None  # (k, 2, 3): a point and the outward normal of each half-space the wall consists of
-    no_slip: bool
-    pivot: np.ndarray
-    motion: Callable[[float], object] | None = None
-    shift: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))
-    rotation: np.ndarray = dataclasses.field(default_factory=lambda: np.eye(3))
-    velocity: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))
-    spin: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))
-    force: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))  # of the last step [N],
-    torque: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))  # and its moment about the pivot [N m]
-    patch_force: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 3)))  # on each of its patches [N]
-    wetting: float = 0.0  # cosine of its contact angle
-    extent: float = 0.0  # largest distance of the surface from the pivot: spin times this bounds the surface speed
-    mass: float = np.inf  # [kg]; that of a rigid body is finite, and its pivot is its centre of mass
-    inertia: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((3, 3)))  # about it, as built [kg m^2]
-    restitution: float = 0.0  # speed after an impact over that before
-    free: bool = False  # moves as forces make it: a rigid body that is neither held nor led
-
-    def set_velocity(self, t: float) -> None:
-        """Takes the prescribed velocity at time t; what nothing moves is at rest."""
-        self.velocity, self.spin = rigid_velocity(np.zeros(3) if self.motion is None else self.motion(t))
-
-    def advance(self, dt: float) -> None:
-        """Moves by one step: a translation and an exact rotation about the spin axis (Rodrigues)."""
-        self.shift = self.shift + dt * self.velocity
-        angle = float(np.linalg.norm(self.spin)) * dt
-        if angle:
-            a = self.spin / np.linalg.norm(self.spin)
-            K = np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
-            self.rotation = (np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K) @ self.rotation
-
-    @property
-    def speed(self) -> float:
-        """Bound on the speed of its surface."""
-        return float(np.linalg.norm(self.velocity) + np.linalg.norm(self.spin) * self.extent)
-
-    @property
-    def moved(self) -> bool:
-        """Whether it moves, or is elsewhere than it was built."""
-        return self.motion is not None or bool(self.shift.any()) or not np.array_equal(self.rotation, np.eye(3))
-
-    def placed(self, points: np.ndarray) -> np.ndarray:
-        """Points of the wall as it was built, where they are now."""
-        return (points - self.pivot) @ self.rotation.T + self.pivot + self.shift
-
-    def unplaced(self, points: np.ndarray) -> np.ndarray:
-        """Points as the wall sees them that is still where it was built: the inverse of `placed`."""
-        return (points - self.pivot - self.shift) @ self.rotation + self.pivot
-
-    def pose(self) -> np.ndarray:
-        """The (4, 4) matrix that takes points of the wall as it was built to where they are now."""
-        matrix = np.eye(4)
-        matrix[:3, :3], matrix[:3, 3] = self.rotation, self.pivot + self.shift - self.rotation @ self.pivot
-        return matrix
+@light
+@ti.kernel
+def _list_pairs(n: ti.i32, walls: ti.i32, t: WallTable, c: Sides, start: Ints, pair: Ints):
+    """These pairs, wall by wall in the order of the particles; those of wall k are then from start[k] on."""
+    ti.loop_config(serialize=True)
+    for k in range(1, walls + 1):
+        start[k + 1] = start[k + 1] + start[k]
+    ti.loop_config(serialize=True)
+    for i in range(n):
+        for s in range(c.side_count[i]):
+            k = wall_of(c.side_number[i, s], t) + 1
+            pair[start[k]] = SIDES * i + s
+            start[k] = start[k] + 1
 
 
-def rigid_velocity(value: object) -> tuple[np.ndarray, np.ndarray]:
-    """Velocity and angular velocity from what a user's motion function returned."""
-    array = np.asarray(value, dtype=float)
-    if array.shape not in ((3,), (2, 3)) or not np.isfinite(array).all():
-        raise ValueError(
-            f"a motion must return a finite velocity (3 numbers) or a pair (velocity, angular velocity), got {value!r}"
-        )
-    return (array, np.zeros(3)) if array.shape == (3,) else (array[0], array[1])
+@ti.kernel
+def _load(chunks: ti.i32, begin: Ints, end: Ints, owner: Ints, pair: Ints, dt: ti.f32, spacing: ti.f32, t: WallTable,
+          c: Sides, table: RealTable, x: Vectors, m: Reals, inverse_density: Reals, p: Reals, slide: Vectors,
+          material: Ints, mirrored: Reals, imaged: ti.template(), image_push: RealTable, image_gradient: VectorTable,
+          first: Ints, patches: RealTable, load: RealTable):  # fmt: skip
+    """Impulses and their moments about the pivots that walls get in a step, and the shares of their patches, chunk by
+    chunk of pairs that are of one wall. Images have pushes of their own; what slides does so along the nearest side."""
+    for turn in range(turns(chunks)):
+        k = task(turn)
+        if k < chunks:
+            wall, impulse, moment = owner[k], vec3(0.0), vec3(0.0)
+            for e in range(begin[k], end[k]):
+                i, s = pair[e] // SIDES, pair[e] % SIDES
+                given = (1.0 - mirrored[material[i]]) * p[i] * part_of_gradient(i, s, spacing, table, c)
+                if ti.static(imaged):
+                    given += image_push[i, s] * image_gradient[i, s]
+                given *= dt * m[i] * inverse_density[i]
+                if is_nearest(i, s, c):
+                    given -= dt * m[i] * slide[i]
+                impulse += given
+                moment += arm_of(wall, x[i], t).cross(given)
+                if first[wall] < first[wall + 1]:
+                    add_to_patches(k, given, wall, c.side_number[i, s], x[i], c.side_distance[i, s],
+                                   c.side_outward[i, s], first, patches, t, spacing, load)  # fmt: skip
+            for a in ti.static(range(3)):
+                load[k, a], load[k, 3 + a] = impulse[a], moment[a]
 
 
 class Walls(Store):
@@ -299,55 +321,95 @@ class Walls(Store):
 
     name = "walls"
     built_in = True
-    state = ("shift", "rotation", "velocity", "spin", "force", "torque")  # of each wall, in checkpoints
 
     def __init__(self, particles: Particles, walls: list[Wall], spacing: float, table: np.ndarray,
                  friction: np.ndarray):  # fmt: skip
         """`friction` (walls, materials) are the Coulomb coefficients of each material on each wall."""
         self.particles, self.walls, self.spacing = particles, walls, spacing
-        self.table = ti.ndarray(ti.f32, table.shape)
-        self.table.from_numpy(table.astype(np.float32))
-        self.poses = [ti.ndarray(vec3, POSE) for _ in walls]
-        self._uploaded: dict[str, np.ndarray] = {}
-        self.arguments = [wall_arguments(w, w.map, spacing, pose) for w, pose in zip(walls, self.poses, strict=True)]
-        self._good: list[tuple] = []
-        self._loads = [np.zeros(WHOLE) for _ in walls]  # impulse, moment, impulses of patches in this step [N s, N m s]
-        self._partial = [np.zeros((BLOCKS, WHOLE), np.float32) for _ in walls]
-        self._patches: list[tuple] = [(False, upload(patch_table((), spacing, True), ti.f32)) for _ in walls]
-        self._felt: tuple = (None, None)
-        self.images: Any = None  # of liquids (`images.Images`), where a pressure solver has them
-        self._rubbing = [upload(row, ti.f32) for row in friction]
+        self.states = WallStates.of(walls)
+        self.pivots = np.array([wall.pivot for wall in walls]).reshape(-1, 3)
+        self.profile = upload(table, ti.f32)
         self.friction, self.rough = friction, bool(friction.any())
+        self._rubbing = upload(friction if friction.size else np.zeros((1, 1)), ti.f32)
+        self._no_slip = upload(np.array([float(wall.no_slip) for wall in walls] or [0.0]), ti.f32)
         self._nothing_mirrored = upload(np.zeros(max(friction.shape[1], 1)), ti.f32)
+        self._no_pushes = ti.ndarray(ti.f32, (1, 1)), ti.ndarray(vec3, (1, 1))
+        self.reach = REACH * spacing  # [m] up to where particles look for sides
+        self.images: Any = None  # of liquids (`images.Images`), where a pressure solver has them
+        self._capacity, self._good = -1, WallStates.at_rest(0)
+        self.led: tuple | None = None  # where a step takes what is free: shifts (n, 3) and rotations (n, 3, 3)
+        self._close, self._starts = np.zeros(1, np.int32), np.zeros(len(walls) + 2, np.int32)
+        self.pairs = ti.ndarray(ti.i32, 1)
+        self._chunks: Any = None
+        self.set_patches([[] for _ in walls])
 
-    def set_patches(self, number: int, patches: Sequence[WallPatch]) -> None:
-        """Lets a wall, by its number, tell what acts on these parts of it (`patch_force`)."""
-        table = patch_table(patches, self.spacing, self.walls[number].planes is not None)
-        self._patches[number] = bool(patches), upload(table, ti.f32)
-        self._partial[number] = np.zeros((BLOCKS, WHOLE + 3 * len(patches)), np.float32)
-        self.walls[number].patch_force = np.zeros((len(patches), 3))
+    @functools.cached_property
+    def places(self) -> TableOfWalls:
+        """Where the walls are, and their surfaces."""
+        return TableOfWalls(self.walls, [wall.map for wall in self.walls], self.spacing, KNOWN * self.spacing)
+
+    @property
+    def table(self) -> WallTable:
+        """The same as kernels take it."""
+        return self.places.table
+
+    def set_patches(self, patches: Sequence[Sequence[WallPatch]]) -> None:
+        """Lets each wall tell what acts on these parts of it (`patch_force`)."""
+        counts = [len(own) for own in patches]
+        rows = [patch_table(own, self.spacing, wall.planes is not None)
+                for wall, own in zip(self.walls, patches, strict=True) if own]  # fmt: skip
+        self._first = upload(np.cumsum([0, *counts]), ti.i32)
+        self._patches = upload(np.concatenate(rows) if rows else patch_table((), self.spacing, True), ti.f32)
+        self._load = np.zeros((len(self.walls), WHOLE + 3 * max(counts, default=0)))  # impulse, moment, impulses of
+        for wall, count in zip(self.walls, counts, strict=True):  # patches in this step [N s, N m s]
+            wall.patch_force = np.zeros((count, 3))
+
+    def take_images(self, images: Any, reach: float) -> None:
+        """Lets particles look for sides as far as images need it, `reach` in spacings."""
+        self.images, self._capacity = images, -1
+        self.reach = (reach if images.wanted else REACH) * self.spacing
 
     def upload_poses(self) -> None:
-        """Tells the device where the walls are; those at rest are told once."""
-        for wall, pose in zip(self.walls, self.poses, strict=True):
-            rows = [wall.pivot, wall.pivot + wall.shift, wall.velocity, wall.spin, *wall.rotation]
-            values = np.array(rows, np.float32)
-            before = self._uploaded.get(wall.name)
-            if before is None or not np.array_equal(values, before):
-                pose.from_numpy(values)
-                self._uploaded[wall.name] = values
+        """Tells the device where the walls are."""
+        self.places.update(self.poses)
+
+    @property
+    def poses(self) -> np.ndarray:
+        """(n, POSE, 3) rows of `wall_table` for each wall."""
+        s = self.states
+        rows = np.empty((len(self.walls), POSE, 3), np.float32)
+        rows[:, PIVOT], rows[:, PLACE], rows[:, VELOCITY], rows[:, SPIN] = (
+            self.pivots, self.pivots + s.shift, s.velocity, s.spin)  # fmt: skip
+        rows[:, ROTATION:] = s.rotation
+        return rows
+
+    def _allocate(self) -> None:
+        """Room for as many particles as their own arrays have."""
+        p = self.particles
+        self._capacity = p.capacity
+        rows = (p.capacity if self.walls else 1, SIDES)
+        self.felt = Felt(**{name: getattr(p, name) for name in OF_WALLS})
+        self.sides = Sides(side_count=ti.ndarray(ti.i32, rows[0]), side_number=ti.ndarray(ti.i32, rows),
+                           side_distance=ti.ndarray(ti.f32, rows), side_outward=ti.ndarray(vec3, rows),
+                           side_share=ti.ndarray(ti.f32, rows))  # fmt: skip
 
     def sample(self, t: float) -> None:
         """Samples all walls at the particles (densities, gradients, drag), at the walls' velocities of time t."""
         p = self.particles
+        self.set_velocities(t)
+        if not self.walls:
+            return
+        if self._capacity != p.capacity:
+            self._allocate()
+        self._chunks = None
+        self.upload_poses()
+        _sample(p.n, p.x, self.reach, self.spacing, self.table, self.sides, self.felt, self.profile, p.material,
+                self._rubbing, self._no_slip)  # fmt: skip
+
+    def set_velocities(self, t: float) -> None:
+        """Takes the prescribed velocities at time t."""
         for wall in self.walls:
             wall.set_velocity(t)
-        self.upload_poses()
-        for k, (wall, arguments) in enumerate(zip(self.walls, self.arguments, strict=True)):
-            _sample_walls(p.n, p.x, k, *arguments, self.table, p.material, self._rubbing[k],
-                          float(wall.no_slip), p.wall_density, p.wall_gradient, p.wall_flux, p.wall_drag,
-                          p.wall_friction, p.wall_velocity, p.wall_distance, p.wall_normal, p.wall_number,
-                          p.wall_slide)  # fmt: skip
 
     def find_pushes(self) -> None:
         """Finds what pressures make the walls give, while particles are where they were."""
@@ -358,32 +420,73 @@ class Walls(Store):
 
     def feel(self, dt: float) -> None:
         """Sums up what particles have done to the walls in this step of dt [s], after `find_pushes`."""
-        p, last = self.particles, len(self.walls) - 1
-        if self._felt[0] != p.capacity:
-            self._felt = p.capacity, Felt(density=p.wall_density, number=p.wall_number, slide=p.wall_slide,
-                                          rest=p.wall_rest, later=p.wall_later)  # fmt: skip
-        mirrored = self.images.mirrored if self.images else self._nothing_mirrored
-        for k, arguments in reversed(list(enumerate(self.arguments))):
-            _load(p.n, dt, int(k == last), k, *arguments, self.table, p.x, p.m, p.inverse_density, p.p,
-                  p.material, mirrored, self._felt[1], *self._patches[k], self._partial[k])  # fmt: skip
-            if self.images:
-                self.images.load(k, dt, self._patches[k], self._partial[k])
-            self._loads[k] = self._partial[k].sum(axis=0, dtype=float)
+        self._load.fill(0.0)
+        begin, end, owner = self.chunks
+        if not len(begin):
+            return
+        p, images = self.particles, self.images
+        mirrored = images.mirrored if images else self._nothing_mirrored
+        pushes = images.pushes if images and images.wanted else (False, *self._no_pushes)
+        load = np.zeros((len(begin), self._load.shape[1]), np.float32)
+        _load(len(begin), begin, end, owner, self.pairs, dt, self.spacing, self.table, self.sides, self.profile, p.x,
+              p.m, p.inverse_density, p.p, p.wall_slide, p.material, mirrored, *pushes, self._first, self._patches,
+              load)  # fmt: skip
+        np.add.at(self._load, owner, load)
+
+    @property
+    def chunks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """First and last of the `pairs` of particles and sides of each chunk, and its wall; the same for a whole step.
+        A pair is SIDES times the particle, and which of its sides it is."""
+        p, walls = self.particles, len(self.walls)
+        if self._chunks is not None:
+            return self._chunks
+        if not walls or not p.n:
+            return (np.zeros(0, np.int32),) * 3
+        start = self._starts
+        _count_pairs(p.n, walls, self.table, self.sides, start)
+        count = start[2:].copy()
+        if count.sum() > self.pairs.shape[0]:
+            self.pairs = ti.ndarray(ti.i32, 2 * int(count.sum()))
+        _list_pairs(p.n, walls, self.table, self.sides, start, self.pairs)
+        chunks = -(-count // CHUNK)
+        owner = np.repeat(np.arange(walls, dtype=np.int32), chunks)
+        place = np.arange(len(owner)) - np.repeat(np.cumsum(chunks) - chunks, chunks)
+        last = np.cumsum(count)
+        begin = (last - count)[owner] + CHUNK * place
+        end = np.minimum(begin + CHUNK, last[owner])
+        self._chunks = begin.astype(np.int32), end.astype(np.int32), owner
+        return self._chunks
 
     def advance(self, dt: float) -> None:
         """Moves the walls, then puts back any particle that came closer than CLEARANCE."""
         p = self.particles
         for wall in self.walls:
-            wall.advance(dt)
-        self.upload_poses()
-        for _ in range(KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1):
-            for k, (arguments, rubbing) in enumerate(zip(self.arguments, self._rubbing, strict=True)):
-                _keep_out(p.n, p.x, p.v, p.m, p.inverse_density, *arguments, p.material, rubbing, *self._patches[k],
-                          self._partial[k])  # fmt: skip
-                self._loads[k] += self._partial[k].sum(axis=0, dtype=float)
-        for wall, load in zip(self.walls, self._loads, strict=True):
-            wall.force, wall.torque = load[:3] / dt, load[3:WHOLE] / dt
-            wall.patch_force = load[WHOLE:].reshape(-1, 3) / dt
+            if not wall.free:
+                wall.advance(dt)
+        if self.led is not None:
+            self.states.shift[self.free], self.states.rotation[self.free] = self.led
+        if self.walls:
+            self.upload_poses()
+            _mark_close(p.n, dt, self.speed, p.x, p.v, p.shift, p.inverse_density, self.reach, self.spacing, self.table,
+                        self.sides, p.too_close, self._close)  # fmt: skip
+            if self._close[0]:
+                load, rounds = np.zeros(self._load.shape, np.float32), KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1
+                _keep_out(p.n, rounds, p.x, p.v, p.m, self.spacing, self.table, p.material, self._rubbing, p.too_close,
+                          self._first, self._patches, load)  # fmt: skip
+                self._load += load
+        self.states.force[:], self.states.torque[:] = self._load[:, :3] / dt, self._load[:, 3:WHOLE] / dt
+        for wall, load in zip(self.walls, self._load if self._load.shape[1] > WHOLE else (), strict=False):
+            wall.patch_force = load[WHOLE : WHOLE + 3 * len(wall.patch_force)].reshape(-1, 3) / dt
+
+    @property
+    def impulses(self) -> np.ndarray:
+        """(n, 6) what particles have given to each in the last step, and its moment about the pivot [N s, N m s]."""
+        return self._load[:, :WHOLE]
+
+    @property
+    def free(self) -> np.ndarray:
+        """(n,) which of them move as forces make them."""
+        return np.array([wall.free for wall in self.walls], bool)
 
     def find(self, name: str | None) -> Wall | None:
         """The wall of this name, if there is one."""
@@ -400,32 +503,19 @@ class Walls(Store):
         return [wall.name for wall in self.walls]
 
     def save(self) -> dict[str, np.ndarray]:
-        return {f"{wall.name}/{name}": getattr(wall, name) for wall in self.walls for name in self.state}
+        return {f"{wall.name}/{name}": getattr(wall, name).copy() for wall in self.walls for name in STATE}
 
     def restore(self, arrays: Mapping[str, np.ndarray], partly: bool = False) -> None:
         for wall in self.walls:
-            for name in self.state:
+            for name in STATE:
                 array = arrays.get(f"{wall.name}/{name}")
                 if array is None or array.shape != getattr(wall, name).shape:
                     raise PliantError(f"it does not tell where the wall {wall.name!r} is")
-                setattr(wall, name, np.array(array, dtype=float))
+                setattr(wall, name, array)
 
     def backup(self) -> None:
-        self._good = [tuple(getattr(wall, name) for name in self.state) for wall in self.walls]
+        self._good = copy.deepcopy(self.states)
 
     def rollback(self) -> None:
-        for wall, values in zip(self.walls, self._good, strict=True):
-            for name, value in zip(self.state, values, strict=True):
-                setattr(wall, name, value)
-
-
-def wall_arguments(wall: Wall, distances: DistanceMap | None, spacing: float, pose: ti.Ndarray) -> tuple:
-    """A wall as kernels take it (flat, sides, pose, frame, cell, spacing, beyond, directory, spline): its planes, or
-    its surface as a map of distances, whose nodes are half a `spacing` [m] apart."""
-    if wall.planes is not None:
-        frame, nothing = upload(wall.planes.reshape(-1, 3), vec3), ti.ndarray(ti.f32, (1, 1))
-        return (True, len(wall.planes), pose, frame, spacing, spacing, FAR * spacing, ti.ndarray(ti.i32, (1, 1, 1)),
-                nothing)  # fmt: skip
-    assert distances is not None
-    m, frame = distances, upload(np.array([distances.origin]), vec3)
-    return False, 1, pose, frame, m.cell, spacing, m.beyond, m.directory, m.spline
+        for name in STATE:
+            getattr(self.states, name)[:] = getattr(self._good, name)

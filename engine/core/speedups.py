@@ -113,7 +113,7 @@ def read_sources_once() -> None:
 def _copy(kernel: Any) -> Any:
     """The same kernel, not yet compiled."""
     copy = kernel_impl.Kernel(kernel.func, kernel.autodiff_mode, kernel.classkernel)
-    copy.vectors = kernel.__dict__.get("vectors", False)
+    copy.vectors, copy.long = kernel.__dict__.get("vectors", False), kernel.__dict__.get("long", False)
     return copy
 
 
@@ -219,16 +219,24 @@ def with_vectors(kernel: Any) -> Any:
     return kernel
 
 
+def long(kernel: Any) -> Any:
+    """Marks a kernel of hundreds of lines: Taichi's own optimisation of loads and stores takes time by the square of
+    their number, minutes for such a one, to find what LLVM finds as well."""
+    kernel._primal.long = True
+    return kernel
+
+
 @contextlib.contextmanager
 def vectors_of(kernel: Any) -> Iterator[None]:
     """Compiles as is right for a kernel, while it lasts; other threads wait, because there is one setting for all."""
     config = impl.current_cfg()
     with _compiling:
         config.real_matrix_scalarize = not (kernel.__dict__.get("vectors") and config.arch in CPUS)
+        config.cfg_optimization = not kernel.__dict__.get("long")
         try:
             yield
         finally:
-            config.real_matrix_scalarize = True
+            config.real_matrix_scalarize = config.cfg_optimization = True
 
 
 def serialise_twins() -> None:

@@ -36,6 +36,15 @@ class Coupling:
     def warm_start(self, dt: float) -> None:
         """Lets act on `particles.v` what it has found itself in the last step of dt [s]."""
 
+    def tell_motion(self) -> None:
+        """Writes to `particles.body_response` what its motion in this step, so far, does to density ratios [1/s], where
+        it is no motion of particles."""
+
+    def foresee(self, moving: bool, changes: ti.Ndarray, least: float) -> None:
+        """Writes to `particles.body_response` what it will make of the residuals, if all pressures do their best to
+        remove them: then these leave it to it. `constrain` writes there what it has done. `changes` is where the
+        changes of pressures will stand; those with a diagonal below the `least` have none."""
+
     def push(self, dt: float, step: float) -> None:
         """Adds to `particles.a` what it finds itself beside the pressures, by one step along its residuals."""
 

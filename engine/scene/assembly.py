@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from pliant.boundary.volume_map import VolumeMap
-from pliant.boundary.walls import Wall
+from pliant.boundary.wall import Wall
 from pliant.core.console import console
 from pliant.core.smoothing import Smoothing
 from pliant.core.world import BodySamples, wall_distance
@@ -159,20 +159,21 @@ def build_wall(body: Body, spacing: float, smoothing: Smoothing, maps: dict[str,
     if material.free:
         pivot = common["pivot"] = body.mass_properties().center
         common["free"] = not body.fixed and body.motion is None
-        if common["free"]:
-            common["velocity"] = np.array(body.velocity, dtype=float)
-            common["spin"] = np.zeros(3) if body.spin is None else np.array(body.spin, dtype=float)
     if not infinite:
         common["extent"] = float(np.linalg.norm(np.maximum(np.abs(bounds[0] - pivot), np.abs(bounds[1] - pivot))))
     if planes is not None:
-        return Wall(map=None, planes=planes, **common)
+        return Wall(map=None, planes=planes, inside_out=bool(material.inside_out), **common)
     base, offset = centred(shape) if material.free else (shape, np.zeros(3))
     key, maps = f"{base.key()} {material.inside_out} {spacing!r} {smoothing.name}", {} if maps is None else maps
     if key not in maps:
         solid = Body(body.name, base, material, body.velocity)
         maps[key] = VolumeMap(lambda x: wall_distance(solid, x), base.bounds(), spacing, smoothing,
                               material.inside_out, key)  # fmt: skip
-    return Wall(map=maps[key].moved(offset) if material.free else maps[key], planes=None, **common)
+    own = maps[key].moved(offset) if material.free else maps[key]
+    wall = Wall(map=own, planes=None, inside_out=bool(material.inside_out), **common)
+    if wall.free:
+        wall.velocity, wall.spin = body.velocity, np.zeros(3) if body.spin is None else body.spin
+    return wall
 
 
 def wall_values(body: Body) -> dict[str, Any]:

@@ -137,7 +137,7 @@ class Body:
 
     def _guarded(self, motion: Callable[[float], Any]) -> Callable[[float], Any]:
         """The user's own function: whatever it raises, or returns that is no velocity, becomes one sentence."""
-        from pliant.boundary.walls import rigid_velocity
+        from pliant.boundary.wall import rigid_velocity
 
         def velocity(t: float) -> Any:
             try:

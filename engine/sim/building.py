@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from pliant.boundary.volume_map import wall_profile
+from pliant.boundary.wall import Wall
 from pliant.boundary.walls import FIELDS as WALL_FIELDS
-from pliant.boundary.walls import Wall, Walls
+from pliant.boundary.walls import Walls
 from pliant.core.frictions import Frictions
 from pliant.core.neighbors import Neighbors
 from pliant.core.particles import Particles

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pliant.boundary.walls import Wall
+from pliant.boundary.wall import Wall
 from pliant.core.world import BodySamples
 from pliant.errors import PliantError, SceneError
 from pliant.io.files import atomic_write, checked_path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pliant.boundary.walls import Wall
+from pliant.boundary.wall import Wall
 from pliant.errors import PliantError
 from pliant.scene.scene import FASTEST, FASTEST_SPIN, Body, is_vector
 from pliant.sim.stats import angular_momentum, kinetic_energy, world_inertia

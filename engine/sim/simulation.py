@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pliant.boundary.walls import Wall
+from pliant.boundary.wall import Wall
 from pliant.core import backend
 from pliant.core.cache import cache_folder
 from pliant.core.console import console, say

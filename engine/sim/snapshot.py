@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pliant.boundary.walls import Wall
+from pliant.boundary.wall import Wall
 from pliant.core.data import Cloud, Pose, Snapshot
 from pliant.sim import fields
 from pliant.skin.skins import SUFFIX

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pliant.boundary.walls import Wall
+from pliant.boundary.wall import Wall
 from pliant.core.particles import ACCOUNTS
 
 if TYPE_CHECKING:

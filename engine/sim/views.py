@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pliant.boundary.walls import Wall
+from pliant.boundary.wall import Wall
 from pliant.core.data import TriMesh
 from pliant.core.store import ArrayStore, Store
 from pliant.errors import PliantError, SceneError

@@ -13,7 +13,7 @@ solve has a solution even in a tank that is full. While something lies in its wa
 import numpy as np
 import taichi as ti
 
-from pliant.boundary.walls import Wall
+from pliant.boundary.wall import Wall
 from pliant.core.backend import Ints, Reals, RealTable, Spans, Vectors
 from pliant.core.neighbors import difference
 from pliant.core.reduce import BLOCKS, block

@@ -91,8 +91,8 @@ SLOPE, COHESION, ELASTIC, PAIRS = range(4)  # columns of the table of materials;
 
 # What a sweep reads and writes, beside the arrays that change places when particles are sorted.
 Scratch: TypeAlias = ti.types.argpack(
-    q=Reals, change=Reals, D=Reals, E=Reals, inside=Reals, residual=Reals, response=Reals, a=Vectors,
-    mean_pressure=Reals, pore=Reals,
+    q=Reals, change=Reals, D=Reals, E=Reals, inside=Reals, residual=Reals, response=Reals, body_response=Reals,
+    a=Vectors, mean_pressure=Reals, pore=Reals,
     strain=SymmetricMatrices, stress_change=SymmetricMatrices, wall_traction_change=Vectors, part=Vectors,
     density=Reals, wall_density=Reals, b=Vectors, wall_friction=Reals, wall_velocity=Vectors, wall_distance=Reals,
     wall_normal=Vectors, least=ti.f32, volume=ti.f32, own=ti.f32, contact=ti.f32,
@@ -199,9 +199,10 @@ def update(i: ti.i32, material: ti.template(), law: ti.template(), dt: ti.f32, s
     old, tension = c.q[i], -cohesion * dt * dt
     q = 0.0
     if c.D[i] > c.least:
-        q = sweeps.projected(old, step, c.residual[i], c.D[i], c.least, c.inside[i])
+        residual = c.residual[i] + c.body_response[i]
+        q = sweeps.projected(old, step, residual, c.D[i], c.least, c.inside[i])
         if tension < 0.0 and q == 0.0:  # parting counts from here, not from the rest density
-            parting = c.residual[i] - ti.min(c.density[i] + c.wall_density[i] - sweeps.REST, 0.0)
+            parting = residual - ti.min(c.density[i] + c.wall_density[i] - sweeps.REST, 0.0)
             q = ti.min(ti.max(old + step * parting / c.D[i], tension), 0.0)
     c.q[i], c.change[i] = q, q - old
     s = stress[i]
@@ -250,7 +251,7 @@ def respond(i: ti.i32, mixed: ti.template(), material: ti.template(), law: ti.te
     trace, shear, c.mean_pressure[i] = sheared(i, c.a, c.q, c.own * V, mixed, material, law, wraps, period, x, span,
                                                neighbor, factor)  # fmt: skip
     c.strain[i] -= shear
-    c.response[i] = trace + c.b[i].dot(c.a[i])
+    c.response[i] = trace + c.b[i].dot(c.a[i]) + c.body_response[i]
     stressed = diagonal(c.change[i]) - c.stress_change[i]
     seen = c.response[i] ** 2 / ti.max(c.D[i], c.least)
     done = -c.change[i] * c.response[i] + inner(stressed, shear) - c.wall_traction_change[i].dot(c.a[i])
@@ -371,8 +372,7 @@ class Friction:
         if self._scratch[0] != key:
             names = ("q", "change", "D", "E", "inside", "residual", "response", "a", "mean_pressure", "pore", "strain",
                      "stress_change", "wall_traction_change", "part", "density", "wall_density", "wall_friction",
-                     "wall_velocity",
-                     "wall_distance", "wall_normal")  # fmt: skip
+                     "wall_velocity", "wall_distance", "wall_normal", "body_response")  # fmt: skip
             made = Scratch(**{name: getattr(p, name) for name in names}, b=p.wall_gradient, least=least, volume=d**3,
                            own=self.own, contact=CONTACT * d)  # fmt: skip
             self._scratch = key, made

@@ -18,13 +18,18 @@ Both are as large as the medium stirs there: at rest, or in a translation, nothi
 diffuse by D ~ shear rate times diameter^2 (Utter and Behringer 2004).
 """
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import taichi as ti
 
-from pliant.boundary.distance_map import Blocks, Directory
-from pliant.boundary.walls import PIVOT, PLACE, rotation, side_at
+from pliant.boundary.wall_table import (
+    WallTable,
+    candidate,
+    candidates,
+    side_at,
+    within,
+)
 from pliant.core.backend import ROUNDS, Ints, Reals, Vectors, vec3, vec4
 from pliant.core.neighbors import INVERSE, ORIGIN, SIZE, difference, triple
 from pliant.core.world import World
@@ -114,20 +119,20 @@ def _open(grid: Vectors, shape: Ints, directory: Ints, where: Ints, near: Ints, 
 
 
 @ti.kernel
-def _stand_off(nodes: ti.i32, away: ti.f32, close: ti.f32, place: Vectors, near: Ints, flat: ti.template(),
-               sides: ti.i32, pose: Vectors, frame: Vectors, cell: ti.f32, spacing: ti.f32, beyond: ti.f32,
-               directory: Directory, spline: Blocks):  # fmt: skip
-    """Nodes near one wall look from where particles stand in front of it. A block with a node nearer than `close` is
-    near a wall."""
+def _stand_off(nodes: ti.i32, away: ti.f32, close: ti.f32, place: Vectors, near: Ints, t: WallTable):
+    """Nodes near a wall look from where particles stand in front of it. A block with a node nearer than `close` is near
+    a wall."""
     for m in range(nodes):
-        R = rotation(pose)
-        for k in range(sides):
-            local = R.transpose() @ (place[m] - pose[PLACE]) + pose[PIVOT]
-            distance, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
-            if distance < close:
-                near[m // OWN] = 1
-            if distance < away and outward.norm() > 0.0:
-                place[m] = place[m] + (away - distance) * (R @ outward).normalized()
+        walls, offset = candidates(place[m], t)
+        for k in range(walls):
+            wall = candidate(k, offset, t)
+            if within(wall, place[m], ti.max(away, close), t):
+                for side in range(t.side_begin[wall], t.side_begin[wall + 1]):
+                    distance, outward = side_at(side, place[m], t)
+                    if distance < close:
+                        near[m // OWN] = 1
+                    if distance < away and outward.norm() > 0.0:
+                        place[m] = place[m] + (away - distance) * outward.normalized()
 
 
 @ti.kernel
@@ -374,11 +379,11 @@ class GrainField:
         self.count, self.place, self.own, self.squares = (ti.ndarray(kind, OWN * slots) for kind in kinds)
         self.values, self.held = ti.ndarray(vec4, PADDED * slots), ti.ndarray(ti.f32, PADDED * slots)
 
-    def find(self, dt: float, low: np.ndarray, high: np.ndarray, n: int, x: ti.Ndarray, sides: list[tuple],
+    def find(self, dt: float, low: np.ndarray, high: np.ndarray, n: int, x: ti.Ndarray, walls: Any,
              reach: float, still: float) -> None:  # fmt: skip
         """The field of a step of dt that has just ended, for `n` grains at `x` before it. Particles were in the box
-        low..high then; `sides` are the walls as `walls.side_at` takes them. A block is near one if a point in it may be
-        within `reach` [m] of it, and calm if nothing in it is faster than `still` [m/s]."""
+        low..high then. `walls` is the table of them, or None. A block is near one if a point in it may be within
+        `reach` [m] of it, and calm if nothing in it is faster than `still` [m/s]."""
         p, near, d = self.world.particles, self.world.neighbors, self.world.spacing
         self._cover(low, high)
         layout = self.shape, near.wraps, self.directory
@@ -393,9 +398,8 @@ class GrainField:
                 self.crowd, self.grid, self.shape, self.where, self.held, self.own, self.squares)  # fmt: skip
         _pad(slots, still, *layout, self.where, self.own, self.values, self.calm)
         close = reach + float(np.linalg.norm(self.size))  # a block goes on by one cell behind its last own node
-        for wall in sides:
-            _stand_off(OWN * slots, STAND_OFF * d, close, self.place, self.near, *wall)
-        if sides:
+        if walls is not None:
+            _stand_off(OWN * slots, STAND_OFF * d, close, self.place, self.near, walls)
             _redirect(OWN * slots, self.grid, *layout, self.where, self.place, self.values, self.own)
             _pad(slots, still, *layout, self.where, self.own, self.values, self.calm)
 

@@ -20,9 +20,19 @@ import numpy as np
 import taichi as ti
 from scipy.spatial import cKDTree
 
-from pliant.boundary.distance_map import Blocks, Directory, DistanceMap
-from pliant.boundary.walls import PIVOT, PLACE, SPIN, VELOCITY, rotation, side_at, stopped, wall_arguments
-from pliant.core.backend import Ints, Reals, Vectors, upload, vec3
+from pliant.boundary.distance_map import DistanceMap
+from pliant.boundary.wall import stopped
+from pliant.boundary.wall_table import (
+    TableOfWalls,
+    WallTable,
+    candidate,
+    candidates,
+    is_plane,
+    side_at,
+    velocity_of,
+    within,
+)
+from pliant.core.backend import Ints, Reals, RealTable, Vectors, upload, vec3
 from pliant.core.data import GRAINS, Cloud, CloudStyle
 from pliant.core.fields import Field
 from pliant.core.neighbors import INVERSE, INVERSE_LENGTH, LENGTH, ORIGIN, difference, triple
@@ -102,43 +112,39 @@ def _land(n: ti.i32, dt: ti.f32, stride: ti.f32, period: Vectors, grid: Vectors,
 
 
 @ti.kernel
-def _keep_out(n: ti.i32, again: ti.i32, dt: ti.f32, slack: ti.f32, body: Ints, radius: Reals, friction: Reals,
+def _keep_out(n: ti.i32, again: ti.i32, dt: ti.f32, slack: ti.f32, body: Ints, radius: Reals, friction: RealTable,
               stride: ti.f32, wraps: ti.template(), period: Vectors, old_x: Vectors, x: Vectors, v: Vectors,
-              watch: Ints, flat: ti.template(), sides: ti.i32, pose: Vectors, frame: Vectors, cell: ti.f32,
-              spacing: ti.f32, beyond: ti.f32, directory: Directory, spline: Blocks):  # fmt: skip
-    """Puts grains that are nearer to one wall than their radius, less the share `slack`, back to it. A round looks at
+              watch: Ints, t: WallTable):  # fmt: skip
+    """Puts grains that are nearer to a wall than their radius, less the share `slack`, back to it. A round looks at
     those that are watched by `again` or more, and has those that it moves looked at in the next."""
     for i in range(n):
         if watch[i] >= again:
-            R, clearance = rotation(pose), radius[body[i]]
+            clearance = radius[body[i]]
             least = clearance * (1.0 - slack)
-            nearest = -1.0
-            if ti.static(flat):  # most grains are near no wall: a first look that costs little
-                local = R.transpose() @ (x[i] - pose[PLACE]) + pose[PIVOT]
-                nearest = least
-                for k in range(sides):
-                    nearest = ti.min(nearest, (local - frame[2 * k]).dot(frame[2 * k + 1]))
-            if nearest < least:
-                for k in range(sides):
-                    arm = x[i] - pose[PLACE]
-                    wall_v = pose[VELOCITY] + pose[SPIN].cross(arm)
-                    y, distance, outward, strides = x[i], 0.0, vec3(0.0), 1
-                    way = vec3(0.0)
-                    if ti.static(not flat):  # along the way relative to the wall, to the first place that is too near
-                        way = difference(x[i], old_x[i], wraps, period) - dt * wall_v
-                        strides = ti.max(ti.min(ti.ceil(way.norm() / stride, ti.i32), MOST_STRIDES), 1)
-                    for s in range(1, strides + 1):
-                        y = x[i] - (1.0 - s / ti.cast(strides, ti.f32)) * way
-                        local = R.transpose() @ (y - pose[PLACE]) + pose[PIVOT]
-                        distance, outward = side_at(k, local, flat, frame, cell, spacing, beyond, directory, spline)
-                        if distance < least:
-                            break
-                    if distance < least and outward.norm() > 0.0:
-                        out = (R @ outward).normalized()
-                        push, rub = stopped(v[i] - wall_v, out, friction[body[i]])
-                        x[i] = y + (clearance - distance) * out + dt * rub
-                        v[i] = v[i] + push + rub
-                        watch[i] = ti.max(again, LANDING) + 1
+            walls, offset = candidates(x[i], t)
+            for k in range(walls):
+                wall = candidate(k, offset, t)
+                wall_v = velocity_of(wall, x[i], t)
+                whole = difference(x[i], old_x[i], wraps, period) - dt * wall_v  # the way relative to the wall
+                if within(wall, x[i], clearance + whole.norm(), t):
+                    for side in range(t.side_begin[wall], t.side_begin[wall + 1]):
+                        y, distance, outward = x[i], 0.0, vec3(0.0)
+                        way, strides = vec3(0.0), 1
+                        if not is_plane(side, t):  # to the first place on the way that is too near
+                            way = difference(x[i], old_x[i], wraps, period) - dt * wall_v
+                            strides = ti.max(ti.min(ti.ceil(way.norm() / stride, ti.i32), MOST_STRIDES), 1)
+                        for s in range(1, strides + 1):
+                            y = x[i] - (1.0 - s / ti.cast(strides, ti.f32)) * way
+                            distance, outward = side_at(side, y, t)
+                            if distance < least:
+                                break
+                        if distance < least and outward.norm() > 0.0:
+                            out = outward.normalized()
+                            slip = v[i] - velocity_of(wall, x[i], t)
+                            push, rub = stopped(slip, out, friction[wall, body[i]])
+                            x[i] = y + (clearance - distance) * out + dt * rub
+                            v[i] = v[i] + push + rub
+                            watch[i] = ti.max(again, LANDING) + 1
 
 
 @dataclasses.dataclass
@@ -188,14 +194,14 @@ class Grains(ArrayStore):
         self._gravity = upload(world.gravity[None], vec3)
         maps = [None if wall.planes is not None else _distances(body, world.spacing)
                 for wall, body in zip(world.walls.walls, walls, strict=True)]  # fmt: skip
-        self._sides = [wall_arguments(wall, m, spacing if m else world.spacing, pose) for wall, m, pose in
-                       zip(world.walls.walls, maps, world.walls.poses, strict=True)]  # fmt: skip
+        reach = KNOWN * spacing + MOST_STRIDES * STRIDE * world.spacing  # of grains on the longest way that is followed
+        self._walls = TableOfWalls(world.walls.walls, maps, spacing, reach)
         self.wind: Wind | None = None
         self._drag = upload(np.zeros(len(self.groups)), ti.f32)
         self._radius = upload(np.array([group.radius for group in self.groups]), ti.f32)
         between = world.frictions.between
         rubbing = [[between(w.name, g.name) for g in self.groups] for w in world.walls.walls]
-        self._friction = [upload(np.array(row), ti.f32) for row in rubbing]
+        self._friction = upload(np.array(rubbing) if rubbing else np.zeros((1, 1)), ti.f32)
         crowd = np.zeros(len(world.bodies))
         self.field = GrainField(world, upload(crowd, ti.f32))
         for group in self.groups:
@@ -254,17 +260,18 @@ class Grains(ArrayStore):
         world, near, stride = self.world, self.world.neighbors, STRIDE * self.world.spacing
         self._swap()
         self._advanced = True
-        world.walls.upload_poses()
+        self._walls.update(world.walls.poses)
+        walls = self._walls.table if self._walls.walls else None
         largest, still = max(group.radius for group in self.groups), STILL * world.spacing / dt
-        self.field.find(dt, world.low, world.high, self.n, self._x, self._sides, largest + HOP * stride, still)
+        self.field.find(dt, world.low, world.high, self.n, self._x, walls, largest + HOP * stride, still)
         _move(self.n, dt, self._gravity, stride, near.period, *self.field.arguments, self._x, self._v, self.x, self.v,
               self._watch, still, self.field.calm, self.wind is not None, self.body, self._drag, self.air)  # fmt: skip
         _land(self.n, dt, stride, near.period, *self.field.arguments, self._x, self.x, self.v, self._watch)
-        for again in [WALLS] + [LANDING + k for k in range(1, ROUNDS)] * (len(self._sides) > 1):
+        rounds = [WALLS] + [LANDING + k for k in range(1, ROUNDS)] * (len(self._walls.walls) > 1)
+        for again in rounds if self._walls.walls else ():
             slack = 0.0 if again == WALLS else SLACK
-            for side, friction in zip(self._sides, self._friction, strict=True):
-                _keep_out(self.n, again, dt, slack, self.body, self._radius, friction, stride, near.wraps, near.period,
-                          self._x, self.x, self.v, self._watch, *side)  # fmt: skip
+            _keep_out(self.n, again, dt, slack, self.body, self._radius, self._friction, stride, near.wraps,
+                      near.period, self._x, self.x, self.v, self._watch, self._walls.table)  # fmt: skip
 
     def follow(self, number: int, x: np.ndarray, name: str, change: np.ndarray) -> None:
         """Moves the grains of a body ("x"), or changes their velocities ("v"), as somebody has just done with its

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
-from pliant.boundary.walls import Wall
+from pliant.boundary.wall import Wall
 from pliant.core.backend import Ints, Reals, Vectors, vec3
 from pliant.core.neighbors import difference
 from pliant.core.world import World

@@ -145,11 +145,22 @@ class BoundSweeps(Sweeps):
     def sweep(self, step: float) -> None:
         solver, p = self.solver, self.solver.world.particles
         operator, volume = solver.operator(self.slides), solver.world.spacing**3
+        self.foresee()
         sweeps.push(p.n, *operator, p.inverse_density, solver.least, step, p.a)
         self.push(step)
         sweeps.follow(p.n, *operator, p.V, volume, solver.least, 1.0 / self.dt, p.a, self.moved, solver.partial,
                       solver.sums)  # fmt: skip
         self.tally(step)
+
+    def foresee(self) -> None:
+        """What couplings will make of the residuals."""
+        for coupling in self.solver.couplings:
+            coupling.foresee(self.slides, self.changes, self.solver.least)
+
+    @property
+    def changes(self) -> ti.Ndarray:
+        """Where the changes of pressures stand: the fourth of these points, if they are points."""
+        return self.solver.world.particles.xq
 
     def push(self, step: float) -> None:
         """What couplings find themselves, and then make of `particles.a`."""
@@ -185,8 +196,13 @@ class FrictionSweeps(BoundSweeps):
         super().__init__(solver, solver.world.particles.v, dt)
         self.friction = rubbing
 
+    @property
+    def changes(self) -> ti.Ndarray:
+        return self.solver.world.particles.change
+
     def sweep(self, step: float) -> None:
         push = (lambda: self.push(step)) if self.solver.couplings else None
+        self.foresee()
         self.friction.sweep(self.dt, step, self.solver.least, self.solver.partial, self.solver.sums, push)
         if self.solver.couplings:
             self.tally(step)

@@ -79,7 +79,7 @@ class Projection(PressureSolver):
         self.has_liquid, self._mixed, self._liquid = bool(liquid.any()), not liquid.all(), upload(liquid, ti.f32)
         self.corrected = self.has_liquid and self.friction is None
         mirrored = upload(liquid * self.corrected, ti.f32)
-        self.images = world.walls.images = Images(world.walls, world.neighbors, mirrored, self.corrected)
+        self.images = Images(world.walls, world.neighbors, mirrored, self.corrected)
         self._system: tuple | None = None
         self._heads = np.zeros((BLOCKS, 2), np.float32)
         self.tense, self._tense = False, np.zeros(1, np.int32)  # whether anything was under tension in this step
@@ -127,7 +127,8 @@ class Projection(PressureSolver):
         p, near, images = self.world.particles, self.world.neighbors, self.images
         parts = (p.capacity, near.span, near.neighbor, images.rows)
         if self._system is None or any(a is not b for a, b in zip(parts, self._system[0], strict=True)):
-            names = ("special", "Lx", "Ly", "Lz", "inside", "S", "D", "xq", "xo", "u", "q", "response", "residual")
+            names = ("special", "Lx", "Ly", "Lz", "inside", "S", "D", "xq", "xo", "u", "q", "response", "residual",
+                     "body_response")  # fmt: skip
             made = system.System(span=near.span, neighbor=near.neighbor, factor=near.factor, b=images.gradient,
                                  **images.arrays, **{name: getattr(p, name) for name in names})  # fmt: skip
             self._system = parts, made
@@ -169,6 +170,8 @@ class Projection(PressureSolver):
                 velocities: bool = True) -> None:  # fmt: skip
         """Finds the residuals that velocities, or displacements beside them, are to remove (`sweeps.predict`)."""
         p = self.world.particles
+        for coupling in self.couplings:
+            coupling.tell_motion()
         sweeps.predict(p.n, *self.operator(velocities), p.wall_flux, p.wall_density, p.density, self.least, p.v, dt,
                        compression, feedback, slack, Sweeps.first_step, self.partial, self.sums)  # fmt: skip
 

@@ -98,9 +98,9 @@ def projected(old: ti.f32, step: ti.f32, residual: ti.f32, D: ti.f32, least: ti.
 
 @ti.func
 def find_change(i: ti.i32, step: ti.f32, momentum: ti.f32, least: ti.f32, c: ti.template()):
-    """The next change of a pressure, into `xq`."""
-    old = c.q[i] + momentum * c.xq[i][3]
-    c.xq[i][3] = projected(old, step, c.residual[i], c.D[i], least, c.inside[i]) - c.q[i]
+    """The next change of a pressure, into `xq`. What rigid bodies are about to take of the residual is theirs."""
+    old, residual = c.q[i] + momentum * c.xq[i][3], c.residual[i] + c.body_response[i]
+    c.xq[i][3] = projected(old, step, residual, c.D[i], least, c.inside[i]) - c.q[i]
 
 
 @ti.func

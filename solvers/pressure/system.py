@@ -64,6 +64,7 @@ FIELDS = (
     Field("residual", "real", "1", "density ratio still to be removed"),
     Field("q", "real", "Pa s^2", "dt^2 times pressure"),
     Field("response", "real", "1", "what the last change of q did to the density ratio"),
+    Field("body_response", "real", "1", "what rigid bodies, by their motion, do to the density ratio, see `Coupling`"),
 )
 # What makes a particle special: walls add to its sums, its gradients are corrected, or those of a neighbor are
 AT_WALL, CORRECTED, BENT = 1, 2, 4
@@ -72,7 +73,7 @@ AT_WALL, CORRECTED, BENT = 1, 2, 4
 System: TypeAlias = ti.types.argpack(
     span=Spans, neighbor=Ints, factor=Reals, image_start=Ints, image_count=Ints, image_of=Ints, image_slot=Ints,
     image_E=Vectors, image_B=Vectors, b=Vectors, special=Ints, Lx=Points, Ly=Points, Lz=Points, inside=Reals,
-    S=Points, D=Reals, xq=Points, xo=Points, u=Points, q=Reals, response=Reals, residual=Reals,
+    S=Points, D=Reals, xq=Points, xo=Points, u=Points, q=Reals, response=Reals, residual=Reals, body_response=Reals,
 )  # fmt: skip
 
 
@@ -234,7 +235,7 @@ def find_displacements(lo: ti.i32, hi: ti.i32, rate: ti.f32, inverse_density: ti
 def find_growth(lo: ti.i32, hi: ti.i32, wraps: ti.template(), period: ti.template(), corrected: ti.i32,
                 c: ti.template()):  # fmt: skip
     """response_i = sum_j L_i G_ij . (u_i - u_j) + B_ij . u_j + b_i . u_i: growth of the density ratio by displacements
-    or velocities u. None where D is zero."""
+    or velocities u, and by what rigid bodies do meanwhile. None where D is zero."""
     for i in range(lo, hi):
         growth = 0.0
         if c.D[i] > 0.0:
@@ -243,7 +244,7 @@ def find_growth(lo: ti.i32, hi: ti.i32, wraps: ti.template(), period: ti.templat
             else:
                 growth = row_sum(gathered, i, wraps, period, c).sum()
             if c.special[i] & AT_WALL:
-                growth += vector_at(c.b, i).dot(xyz(c.u[i]))
+                growth += vector_at(c.b, i).dot(xyz(c.u[i])) + c.body_response[i]
                 for k in range(c.image_start[i], c.image_start[i] + c.image_count[i]):
                     growth += vector_at(c.image_B, k).dot(xyz(c.u[c.image_of[k]]))
         c.response[i] = growth

@@ -53,8 +53,7 @@ class Probes(Store):
                 patch = wall_patch(walls[number], probe.on, world.spacing)
                 self.on_walls[probe.name] = OnWall(number, len(patches[number]), patch)
                 patches[number].append(patch)
-        for number, own in enumerate(patches):
-            world.walls.set_patches(number, own)
+        world.walls.set_patches(patches)
 
     # --- the protocol of stores -------------------------------------------------------------------------
 

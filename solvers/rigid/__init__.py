@@ -1,1 +1,1 @@
-"""Rigid bodies: their contacts, joints and motion."""
+"""Rigid bodies: what moves and turns as a whole, its contacts and its joints."""

@@ -1,0 +1,228 @@
+"""Rigid bodies in the pressure solve: in each sweep they answer what presses on them, as particles do.
+
+With the levers G of the particles that touch a body (`levers`) and its mass matrix M of six rows, changes dq of
+pressures (times dt^2) move it by
+
+    M (U, T) = sum V dq G,    and by that change density ratios by  -G . (U, T).
+
+So K = K of the particles + G M^-1 G^T V, which is symmetric. A body that is light beside the particles that touch it
+is hard for sweeps that look at each particle by itself: all of them push it at once, and each thinks that it alone
+does. The metric of the sweeps is therefore not the diagonal D, but P = D + G M^-1 G^T V. By Woodbury's identity
+
+    P^-1 r = D^-1 (r - G z),    (M + sum V G G^T / D) z = sum V G r / D,
+
+sums over those whose pressures can change: z is how the body would move if pressures removed all of the residuals,
+and what that motion removes is left to it (`foresee`). Light bodies then take as many sweeps as heavy ones.
+
+Sand and elastic bodies rub on a rigid body, by tractions that are found in the same sweeps: these move it too, and
+what they rub against moves with it. All else that walls do to particles (viscosity, what puts back those that came
+too close) acts on it at the end of the step (`remainder`), so that momentum is kept to round-off.
+"""
+
+import numpy as np
+import taichi as ti
+
+from pliant.boundary.walls import SIDES, Walls
+from pliant.core.backend import host_view, vec3
+from pliant.core.world import Coupling, World
+from pliant.solvers.pressure import sweeps
+from pliant.solvers.rigid import levers
+
+TRACTIONS = ("wall_traction_change", "wall_rub_change")  # fields of sand and of elastic bodies, times dt^2
+
+
+class RigidCoupling(Coupling):
+    """What is pressed against a rigid body moves it, within the step."""
+
+    after_warm_start = True  # particles follow pressures as they do beside any wall
+
+    def __init__(self, world: World):
+        self.world = world
+        self.given = np.zeros((len(world.walls.walls), levers.SIX))  # impulses in this step [N s, N m s]
+        self._before = np.zeros((len(world.walls.walls), levers.SIX))  # velocities when particles were told of them
+        self._carried = self._moved = self._drawn = self._before
+        self._changes: ti.Ndarray | None = None
+        self._touched, self._count = ti.ndarray(ti.i32, 1), 0
+        self._linear, self._angular = ti.ndarray(vec3, (1, SIDES)), ti.ndarray(vec3, (1, SIDES))
+        self._dt = 0.0
+
+    @property
+    def motion(self) -> np.ndarray:
+        """(n, 6) velocity and spin of each wall."""
+        states = self.world.walls.states
+        return np.concatenate([states.velocity, states.spin], axis=1)
+
+    def begin(self) -> None:
+        """Hears that particles have been told of the velocities as they are."""
+        self._before = self._carried = self.motion
+        self.given = np.zeros_like(self._before)
+        walls = self.world.walls
+        self._masses = mass_matrices(walls)
+        self._inverse = np.zeros_like(self._masses)
+        self._inverse[walls.free] = np.linalg.inv(self._masses[walls.free])
+
+    def accelerations(self, forces: np.ndarray) -> np.ndarray:
+        """(n, 6) what forces and torques do to each body."""
+        return np.einsum("nij,nj->ni", self._inverse, forces)
+
+    def prepare(self) -> bool:
+        """Finds who touches free bodies, and the levers."""
+        world, walls, p = self.world, self.world.walls, self.world.particles
+        free = walls.free
+        begin, end, owner = walls.chunks
+        mine = free[owner] if len(owner) else np.zeros(0, bool)
+        self._clear()
+        self._chunks = begin[mine], end[mine], owner[mine]
+        if not mine.any():
+            return False
+        pairs = np.concatenate([_part(walls.pairs, b, e) for b, e in _runs(*self._chunks[:2])])
+        touched = np.unique(pairs // SIDES).astype(np.int32)
+        self._count = len(touched)
+        if self._touched.shape[0] < self._count:
+            self._touched = ti.ndarray(ti.i32, 2 * self._count)
+        self._touched.from_numpy(np.resize(touched, self._touched.shape[0]))
+        if self._linear.shape[0] < p.capacity:
+            self._linear, self._angular = (ti.ndarray(vec3, (p.capacity, SIDES)) for _ in range(2))
+        levers.find_levers(self._count, self._touched, p.x, world.spacing, walls.table, walls.sides, walls.profile,
+                           self._linear, self._angular)  # fmt: skip
+        if walls.images is not None:
+            walls.images.find_levers(self._touched, self._count, self._linear, self._angular)
+        return True
+
+    def _clear(self) -> None:
+        """No body has a say in the densities of particles."""
+        if self._count:
+            self.world.particles.body_response.fill(0.0)
+        self._count = 0
+
+    # --- what the pressure solver asks ------------------------------------------------------------------
+
+    def warm_start(self, dt: float) -> None:
+        """The pressures of the last step act, and the tractions of what rubs: elastic bodies come after this."""
+        self._dt = dt
+        p = self.world.particles
+        impulse = self._pushed_back(p.xq)
+        for name in ("wall_traction", "wall_rub"):
+            if name in p.schema:
+                impulse += dt * dt * self._dragged(getattr(p, name))
+        self._move(impulse)
+
+    def tell_motion(self) -> None:
+        """Densities change by how velocities have changed since particles were told of them (`wall_flux`)."""
+        self._carry_on()
+        self._respond(self.motion - self._before)
+
+    def foresee(self, moving: bool, changes: ti.Ndarray, least: float) -> None:
+        self._changes = changes
+        if not moving:
+            self._respond(np.zeros_like(self._before))
+            return
+        p, (begin, end, owner) = self.world.particles, self._chunks
+        sums = np.zeros((len(owner), levers.SUMS), np.float32)
+        levers.gather(len(owner), begin, end, self.world.walls.pairs, p.V, p.D, p.residual, p.q, p.inside, least,
+                      self._linear, self._angular, sums)  # fmt: skip
+        total, bodies = self._by_wall(sums), np.unique(owner)
+        A = self._masses[bodies] + symmetric(total[bodies, levers.SIX :])
+        z = np.zeros_like(self._before)
+        z[bodies] = np.linalg.solve(A, total[bodies, : levers.SIX, None])[..., 0]
+        self._respond(z)
+
+    def constrain(self, a: ti.Ndarray, moving: bool = True) -> None:
+        """Displacements of particles beside dt v leave bodies where they are: they are no motion."""
+        self._moved = self._drawn = np.zeros_like(self._before)
+        if moving:
+            p = self.world.particles
+            pressed = self._pushed_back(self._changes)
+            self._drawn = sum((self._dragged(getattr(p, name)) for name in TRACTIONS if name in p.schema), self._drawn)
+            self._moved = self._move(pressed + self._drawn)
+            self._carry_on()
+        self._respond(self._moved)
+
+    def tally(self, dt: float, step: float, least: float, sums: np.ndarray) -> None:
+        """The length of a step in the metric P; for friction, whose steps are the shorter ones of Barzilai and Borwein,
+        the work of tractions on bodies."""
+        work = self._drawn * self._moved
+        if self._changes is self.world.particles.xq:
+            work = np.einsum("nij,nj->ni", self._masses, self._moved) * self._moved
+        sums[sweeps.LENGTH] += float(work.sum()) / self.world.spacing**3
+
+    def finish(self, dt: float) -> None:
+        self.world.particles.body_response.fill(0.0)
+
+    # --- parts ------------------------------------------------------------------------------------------
+
+    def _respond(self, motion: np.ndarray) -> None:
+        walls = self.world.walls
+        levers.respond(self._count, self._touched, walls.table, walls.sides, self._linear, self._angular,
+                       motion.astype(np.float32), self.world.particles.body_response)  # fmt: skip
+
+    def _carry_on(self) -> None:
+        """What particles rub against moves with the bodies."""
+        p, walls, motion = self.world.particles, self.world.walls, self.motion
+        if walls.rough:
+            levers.carry(self._count, self._touched, p.x, walls.table, walls.sides,
+                         (motion - self._carried).astype(np.float32), p.wall_velocity)  # fmt: skip
+        self._carried = motion
+
+    def _pushed_back(self, changes: ti.Ndarray) -> np.ndarray:
+        """(n, 6) what changes of dt^2 p do to each body [N s^2, N m s^2]."""
+        begin, end, owner = self._chunks
+        sums = np.zeros((len(owner), levers.SIX), np.float32)
+        levers.push_back(len(owner), begin, end, self.world.walls.pairs, self.world.particles.V,
+                         changes is self.world.particles.xq, changes, self._linear, self._angular, sums)  # fmt: skip
+        return self._by_wall(sums)
+
+    def _dragged(self, traction: ti.Ndarray) -> np.ndarray:
+        """The same of tractions."""
+        p, walls, (begin, end, owner) = self.world.particles, self.world.walls, self._chunks
+        sums = np.zeros((len(owner), levers.SIX), np.float32)
+        levers.drag_along(len(owner), begin, end, owner, walls.pairs, p.x, p.V, p.inverse_density, traction,
+                          walls.table, walls.sides, sums)  # fmt: skip
+        return self._by_wall(sums)
+
+    def _by_wall(self, sums: np.ndarray) -> np.ndarray:
+        """Sums of chunks, wall by wall."""
+        total = np.zeros((len(self._before), sums.shape[1]))
+        np.add.at(total, self._chunks[2], sums)
+        return total
+
+    def _move(self, impulse: np.ndarray) -> np.ndarray:
+        """Lets impulses times dt act; returns what they move the bodies by, times dt [m, rad]."""
+        moved = self.accelerations(impulse)
+        states = self.world.walls.states
+        states.velocity += moved[:, :3] / self._dt
+        states.spin += moved[:, 3:] / self._dt
+        self.given += impulse / self._dt
+        return moved
+
+
+def mass_matrices(walls: Walls) -> np.ndarray:
+    """(n, 6, 6) mass and inertia about the centre of each rigid body, along the world's axes; zeros for walls."""
+    found, free = np.zeros((len(walls.walls), levers.SIX, levers.SIX)), walls.free
+    R = walls.states.rotation[free]
+    inertia = np.array([wall.inertia for wall in walls.walls if wall.free]).reshape(-1, 3, 3)
+    mass = np.array([wall.mass for wall in walls.walls if wall.free])
+    found[free, :3, :3] = mass[:, None, None] * np.eye(3)
+    found[free, 3:, 3:] = R @ inertia @ R.transpose(0, 2, 1)
+    return found
+
+
+def symmetric(rows: np.ndarray) -> np.ndarray:
+    """Matrices (n, 6, 6) from rows (n, 21) of their upper halves."""
+    found, upper = np.zeros((len(rows), levers.SIX, levers.SIX)), np.triu_indices(levers.SIX)
+    found[:, upper[0], upper[1]] = rows
+    found[:, upper[1], upper[0]] = rows
+    return found
+
+
+def _runs(begin: np.ndarray, end: np.ndarray) -> list[tuple[int, int]]:
+    """Chunks that follow each other, as one."""
+    first = np.flatnonzero(np.concatenate([[True], begin[1:] != end[:-1]]))
+    last = np.concatenate([first[1:], [len(begin)]]) - 1
+    return list(zip(begin[first].tolist(), end[last].tolist(), strict=True))
+
+
+def _part(array: ti.Ndarray, begin: int, end: int) -> np.ndarray:
+    """Some rows of an array on the device."""
+    memory = host_view(array)
+    return (array.to_numpy() if memory is None else memory)[begin:end]

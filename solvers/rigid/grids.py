@@ -1,0 +1,91 @@
+"""Forms of shapes whose distance has no closed form on the device (meshes, combinations): a grid of distances, kept on
+disk like the maps of walls, and features of the surface."""
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+
+from pliant.core.cache import cache_folder, keep, kept
+from pliant.errors import PliantError
+from pliant.geometry.mesh import Mesh
+from pliant.geometry.shapes import Array, Shape
+from pliant.geometry.surface import Surface
+from pliant.geometry.surface_sampling import sample_surface
+from pliant.solvers.rigid.distances import spline_coefficients
+
+CELLS = 64  # along the longest side, ...
+FEWEST_CELLS = 12  # ...and across the shortest one, so that plates have room for both of their faces
+PADDING = 4  # cells beside the shape: beyond them a distance is extrapolated
+QUERY = 200_000  # points asked for at a time: bounds memory
+MOST_SEGMENTS, MOST_VERTICES = 256, 1024  # sharp edges and vertices of a surface that has more are thinned out
+FACE_POINTS, SMOOTH_POINTS = 200, 1000  # on faces beside sharp edges; on a smooth surface
+GRID_VERSION = 1
+
+
+class DistanceGrid(NamedTuple):
+    """Spline coefficients at nodes, x fastest."""
+
+    values: np.ndarray  # (nodes,) float32
+    dims: np.ndarray  # (3,)
+    origin: np.ndarray  # (3,) [m] of the first node
+    cell: np.ndarray  # (3,) [m]
+    thickness: float  # [m] diameter of the largest ball inside
+
+
+def distance_grid(shape: Shape) -> DistanceGrid:
+    """In the frame of the shape."""
+    bounds = shape.bounds()
+    if not np.isfinite(bounds).all():
+        raise PliantError(f"{type(shape).__name__} is infinite, so that nothing can be in contact with it; "
+                          "intersect it with a Box, or take a Plane.")  # fmt: skip
+    name = f"contact grid {GRID_VERSION} {CELLS} {FEWEST_CELLS} {PADDING} {shape.key()}"
+    path = cache_folder() / "maps" / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.npz"
+    stored = kept(path, DistanceGrid._fields)
+    if stored is None:
+        stored = _sampled(shape, bounds)._asdict()
+        keep(path, {name: np.asarray(value) for name, value in stored.items()})
+    return DistanceGrid(**(stored | {"thickness": float(stored["thickness"])}))
+
+
+def _sampled(shape: Shape, bounds: Array) -> DistanceGrid:
+    extent = np.maximum(bounds[1] - bounds[0], 1e-9)
+    cells = np.clip(np.ceil(CELLS * extent / extent.max()), FEWEST_CELLS, CELLS).astype(int)
+    cell = extent / cells
+    dims = cells + 1 + 2 * PADDING
+    origin = bounds[0] - PADDING * cell
+    index = np.stack(np.meshgrid(*[np.arange(k) for k in dims], indexing="ij"), -1).reshape(-1, 3)
+    phi = np.concatenate([shape.exact_distance(origin + index[lo : lo + QUERY] * cell)
+                          for lo in range(0, len(index), QUERY)]).reshape(dims)  # fmt: skip
+    values = spline_coefficients(phi).transpose(2, 1, 0).reshape(-1).astype(np.float32)
+    return DistanceGrid(values, dims, origin, cell, 2.0 * max(-float(phi.min()), 1e-6 * extent.max()))
+
+
+def surface_features(shape: Shape) -> tuple[Array, Array, Array, Array]:
+    """Points (n, 3) on the surface and their outward directions, and the ends (m, 2, 3) of its sharp edges with theirs:
+    sharp features first, and then points on faces, as many as a contact needs to find something to stand on."""
+    surface = shape.surface if isinstance(shape, Mesh) else Surface(*shape.triangles())
+    sharp, outs = surface.sharp_edges()
+    vertices = np.unique(surface.faces if len(surface.vertices) <= MOST_VERTICES else sharp)
+    vertices = vertices[:: 1 + (len(vertices) - 1) // MOST_VERTICES]
+    if len(sharp) > MOST_SEGMENTS:  # short pieces of curves, which their ends stand for
+        length = np.linalg.norm(np.diff(surface.vertices[sharp], axis=1)[:, 0], axis=1)
+        longest = np.sort(np.argsort(-length, kind="stable")[:MOST_SEGMENTS])
+        sharp, outs = sharp[longest], outs[longest]
+    on_faces, normals = sample_surface(shape, count=FACE_POINTS if len(sharp) else SMOOTH_POINTS)
+    points = np.concatenate([surface.vertices[vertices], on_faces])
+    directions = np.concatenate([_vertex_normals(surface)[vertices], normals])
+    return points, directions, surface.vertices[sharp], outs
+
+
+def _vertex_normals(surface: Surface) -> Array:
+    """Sums of the unit normals of the faces around, by their angles (Thürmer and Wüthrich 1998)."""
+    corners = surface.vertices[surface.faces]
+    area = surface.face_normals
+    unit = area / np.maximum(np.linalg.norm(area, axis=1), 1e-300)[:, None]
+    result = np.zeros_like(surface.vertices)
+    for k in range(3):
+        a, b = corners[:, k - 2] - corners[:, k], corners[:, k - 1] - corners[:, k]
+        angle = np.arctan2(np.linalg.norm(np.cross(a, b), axis=1), np.einsum("fk,fk->f", a, b))
+        np.add.at(result, surface.faces[:, k], angle[:, None] * unit)
+    return result

@@ -1,0 +1,133 @@
+"""What rigid bodies are to the particles that touch them, and the other way round.
+
+The density ratio of a particle depends on where the sides of walls are that it sees. Moved by U at its centre and
+turned by T, a rigid body changes it by
+
+    -(l . U + a . T),    l = d rho / d U,  a = d rho / d T    of a particle at rest,
+
+its lever (l, a), a vector of six. By the map of a wall (`boundary.walls`) l is the part of that side in the wall's
+gradient, and a = r x l with the arm r of the particle. By images (`boundary.images`), which depend on the distances of
+two particles, l = sum_j V_j W'(R) / R 2 (phi_j grad phi_i + phi_i grad phi_j), and each of the two terms has the arm of
+its own particle. A pressure q of the particle does to the body what is adjoint to that: the impulse V q (l, a).
+"""
+
+import taichi as ti
+
+from pliant.boundary.wall_table import WallTable, arm_of, wall_of
+from pliant.boundary.walls import SIDES, Sides, is_nearest, part_of_gradient
+from pliant.core.backend import Ints, Reals, RealTable, Vectors, VectorTable, task, turns, vec3
+from pliant.core.speedups import light
+
+SIX = 6  # components of a lever
+MATRIX = 21  # entries of a symmetric matrix of six rows, row by row from the diagonal on
+SUMS = SIX + MATRIX
+
+
+@light
+@ti.kernel
+def find_levers(count: ti.i32, touched: Ints, x: Vectors, spacing: ti.f32, t: WallTable, c: Sides, profile: RealTable,
+                linear: VectorTable, angular: VectorTable):  # fmt: skip
+    """Levers by maps, for the particles that are `touched`."""
+    for e in range(count):
+        i = touched[e]
+        for s in range(c.side_count[i]):
+            l = part_of_gradient(i, s, spacing, profile, c)
+            linear[i, s], angular[i, s] = l, arm_of(wall_of(c.side_number[i, s], t), x[i], t).cross(l)
+
+
+@light
+@ti.kernel
+def gather(chunks: ti.i32, begin: Ints, end: Ints, pair: Ints, V: Reals, D: Reals, residual: Reals, q: Reals,
+           inside: Reals, least: ti.f32, linear: VectorTable, angular: VectorTable, sums: RealTable):  # fmt: skip
+    """For each chunk of pairs, of those whose pressures can change: sum V l r / D, of six components, and
+    sum V l l^T / D, both with the whole lever in place of l and the residual r; of the matrix the upper half."""
+    for turn in range(turns(chunks)):
+        k = task(turn)
+        if k < chunks:
+            total = ti.Vector([0.0 for _ in range(SUMS)])
+            for e in range(begin[k], end[k]):
+                i, s = pair[e] // SIDES, pair[e] % SIDES
+                if D[i] > least and (q[i] > 0.0 or residual[i] > 0.0 or inside[i] > 0.0):
+                    g, w = lever(i, s, linear, angular), V[i] / D[i]
+                    for a in ti.static(range(SIX)):
+                        total[a] += w * residual[i] * g[a]
+                        for b in ti.static(range(a, SIX)):
+                            total[ti.static(SIX + a * (2 * SIX - a - 1) // 2 + b)] += w * g[a] * g[b]
+            for column in ti.static(range(SUMS)):
+                sums[k, column] = total[column]
+
+
+@ti.func
+def lever(i: ti.i32, s: ti.i32, linear: ti.template(), angular: ti.template()):
+    """All six components."""
+    l, a = linear[i, s], angular[i, s]
+    return ti.Vector([l[0], l[1], l[2], a[0], a[1], a[2]])
+
+
+@light
+@ti.kernel
+def respond(count: ti.i32, touched: Ints, t: WallTable, c: Sides, linear: VectorTable, angular: VectorTable,
+            motion: RealTable, response: Reals):  # fmt: skip
+    """What motions of the walls (n, 6) do to the density ratios of those who are touched."""
+    for e in range(count):
+        i, total = touched[e], 0.0
+        for s in range(c.side_count[i]):
+            wall = wall_of(c.side_number[i, s], t)
+            for k in ti.static(range(3)):
+                total -= linear[i, s][k] * motion[wall, k] + angular[i, s][k] * motion[wall, 3 + k]
+        response[i] = total
+
+
+@light
+@ti.kernel
+def push_back(chunks: ti.i32, begin: Ints, end: Ints, pair: Ints, V: Reals, fourth: ti.template(),
+              changes: ti.types.ndarray(), linear: VectorTable, angular: VectorTable, sums: RealTable):  # fmt: skip
+    """For each chunk, what changes of q do to a body: sum V dq (l, a). They may be the fourth components of points."""
+    for turn in range(turns(chunks)):
+        k = task(turn)
+        if k < chunks:
+            force, torque = vec3(0.0), vec3(0.0)
+            for e in range(begin[k], end[k]):
+                i, s = pair[e] // SIDES, pair[e] % SIDES
+                pressed = 0.0
+                if ti.static(fourth):
+                    pressed = V[i] * changes[i][3]
+                else:
+                    pressed = V[i] * changes[i]
+                force += pressed * linear[i, s]
+                torque += pressed * angular[i, s]
+            for a in ti.static(range(3)):
+                sums[k, a], sums[k, 3 + a] = force[a], torque[a]
+
+
+@light
+@ti.kernel
+def drag_along(chunks: ti.i32, begin: Ints, end: Ints, owner: Ints, pair: Ints, x: Vectors, V: Reals,
+               inverse_density: Reals, traction: Vectors, t: WallTable, c: Sides, sums: RealTable):  # fmt: skip
+    """For each chunk, what tractions on the nearest side, forces per volume of a particle, do to a body."""
+    for turn in range(turns(chunks)):
+        k = task(turn)
+        if k < chunks:
+            force, torque = vec3(0.0), vec3(0.0)
+            for e in range(begin[k], end[k]):
+                i, s = pair[e] // SIDES, pair[e] % SIDES
+                if inverse_density[i] > 0.0 and is_nearest(i, s, c):
+                    given = V[i] * traction[i]
+                    force += given
+                    torque += arm_of(owner[k], x[i], t).cross(given)
+            for a in ti.static(range(3)):
+                sums[k, a], sums[k, 3 + a] = force[a], torque[a]
+
+
+@light
+@ti.kernel
+def carry(count: ti.i32, touched: Ints, x: Vectors, t: WallTable, c: Sides, motion: RealTable, velocity: Vectors):
+    """Adds changes of the walls' velocities to the velocity that particles rub against."""
+    for e in range(count):
+        i = touched[e]
+        for s in range(c.side_count[i]):
+            wall = wall_of(c.side_number[i, s], t)
+            U, T = vec3(0.0), vec3(0.0)
+            for k in ti.static(range(3)):
+                U[k], T[k] = motion[wall, k], motion[wall, 3 + k]
+            velocity[i] = velocity[i] + c.side_share[i, s] * (U + T.cross(arm_of(wall, x[i], t)))
