@@ -128,6 +128,15 @@ def test_combined_shapes():
     same(moved, wanted.placed(1.0, np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1.0]]), np.array([5, 0, 0])), 1e-3)
 
 
+def test_a_cup_with_thin_walls():
+    """Whose hollow ends at its rim: two faces in one place, of which only the ring is a surface."""
+    outer, hollow = Cylinder(0.05, 0.122), Cylinder(0.045, 0.111, (0, 0.0055, 0))
+    a, b = outer.mass_properties(), hollow.mass_properties()
+    center = (a.volume * a.center - b.volume * b.center) / (a.volume - b.volume)
+    wanted = MassProperties(a.volume - b.volume, center, a.about(center) - b.about(center))
+    same((outer - hollow).mass_properties(), wanted, 1e-3)
+
+
 @pytest.mark.parametrize("shape", [Plane(), Empty(), Box((1, 1, 1)) - Box((2, 2, 2)), Box((1, 1, 1)) | Plane()])
 def test_what_has_no_mass_says_so(shape):
     with pytest.raises(PliantError, match="mass properties"):

@@ -12,8 +12,7 @@ Array = NDArray[np.float64]
 COARSE_CELLS = 32  # along the longest side, before refinement
 MOST_POINTS = 600_000  # evaluated in one level: bounds time and memory
 MOST_LEVELS = 8
-# Every other corner of a cell, in half its edges, and not quite there: a face between two parts may lie on it
-CORNERS = 0.999 * np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+INWARD = 0.999  # of a cell: its corners are looked at from within, since a face between two parts may lie on them
 
 
 def cell_centres(lower: Array, cell: Array, counts: NDArray[np.int64]) -> Array:
@@ -57,9 +56,9 @@ def integrate_moments(signed_distance: Callable[[Any], Array], bounds: Array) ->
     """Moments of d < 0 by octree refinement, about the middle of the bounds.
 
     d is 1-Lipschitz, so a cell whose centre has |d| >= half its diagonal is wholly in or out. The others are
-    split; on the last level each counts with the fraction clip(1/2 - d/width, 0, 1), exact for a flat surface
-    along the grid and second order otherwise. But where its corners all lie on one side it is whole or empty:
-    combined shapes have d = 0 on faces that lie within them.
+    split; on the last level each of their eighths counts with the fraction clip(1/2 - d/width, 0, 1), exact for a flat
+    surface along the grid and second order otherwise. But a cell whose corners lie on one side is whole or
+    empty: combined shapes have d = 0 on faces that lie within them.
     """
     if not np.isfinite(bounds).all():
         return Moments(np.zeros(3), float("inf"))
@@ -74,7 +73,7 @@ def integrate_moments(signed_distance: Callable[[Any], Array], bounds: Array) ->
         whole = centres[~cut & (d < 0.0)]
         found.add(whole, np.ones(len(whole)), cell)
         if 8 * np.count_nonzero(cut) > MOST_POINTS or level == MOST_LEVELS - 1:
-            found.add(centres[cut], _shares(signed_distance, centres[cut], d[cut], cell), cell)
+            found.add(centres[cut], _shares(signed_distance, centres[cut], cell), cell)
             break
         cell = 0.5 * cell
         children = cell_centres(-cell, cell, np.array([2, 2, 2]))
@@ -82,12 +81,21 @@ def integrate_moments(signed_distance: Callable[[Any], Array], bounds: Array) ->
     return found
 
 
-def _shares(signed_distance: Callable[[Any], Array], centres: Array, d: Array, cell: Array) -> Array:
-    """(n,) share of each cell that lies in the solid, by the distances of their centres."""
-    corners = (centres[:, None, :] + 0.5 * cell * CORNERS).reshape(-1, 3)
-    within = (signed_distance(corners) < 0.0).reshape(-1, len(CORNERS)).sum(axis=1)
-    shares = np.clip(0.5 - d / np.cbrt(cell.prod()), 0.0, 1.0)
-    return np.where(within == 0, 0.0, np.where(within == len(CORNERS), 1.0, shares))
+def _shares(signed_distance: Callable[[Any], Array], centres: Array, cell: Array) -> Array:
+    """(n,) share of each cell that lies in the solid, by its eighths."""
+
+    def around(some: Array, reach: float) -> Array:
+        """(n, 8) distances at eight points around centres, that share of the way to the corners."""
+        points = some[:, None, :] + reach * cell_centres(-cell, cell, np.array([2, 2, 2]))
+        return signed_distance(points.reshape(-1, 3)).reshape(-1, 8)
+
+    d = around(centres, 0.5)
+    shares = np.clip(0.5 - d / (0.5 * np.cbrt(cell.prod())), 0.0, 1.0).mean(axis=1)
+    for side in (1.0, -1.0):  # what seems to lie on one side of a surface may do so to its corners
+        alike = np.flatnonzero((side * d >= 0.0).all(axis=1))
+        whole = (side * around(centres[alike], INWARD) >= 0.0).all(axis=1)
+        shares[alike[whole]] = 0.0 if side > 0 else 1.0
+    return shares
 
 
 def count_volume(inside: Callable[[Any], NDArray[np.bool_]], bounds: Array, points: int = 300_000) -> float:
