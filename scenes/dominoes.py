@@ -33,8 +33,9 @@ def build(count: int = 40, gap: float = 0.07, friction: float = 0.3) -> pl.Scene
     scene.add(pl.Plane(), pl.Boundary(friction=0.6), name="floor")
     for k, (x, z, turn) in enumerate(places(count, gap)):
         shape = pl.Box(size=SIZE, center=(x, SIZE[1] / 2, z)).rotate("y", -turn)
-        push = (0.0, 0.0, -4.0) if k == 0 else None  # turns it towards the next
-        scene.add(shape, pl.Rigid(density=700, friction=friction), name=f"domino{k + 1}", spin=push,
+        turning = 4.0 if k == 0 else 0.0  # about its lower edge, towards the next [rad/s]
+        scene.add(shape, pl.Rigid(density=700, friction=friction), name=f"domino{k + 1}",
+                  velocity=(turning * SIZE[1] / 2, 0, 0), spin=(0, 0, -turning) if turning else None,
                   colors=("plasma", "viridis", "honey", "sand")[k % 4])  # fmt: skip
     scene.camera = pl.Camera(position=(0.4, 1.3, 2.2), target=(0.45, 0, 0.05), fov=36)
     return scene

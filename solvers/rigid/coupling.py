@@ -27,6 +27,7 @@ from pliant.core.backend import host_view, vec3
 from pliant.core.world import Coupling, World
 from pliant.solvers.pressure import sweeps
 from pliant.solvers.rigid import levers
+from pliant.solvers.stage import material_table
 
 TRACTIONS = ("wall_traction_change", "wall_rub_change")  # fields of sand and of elastic bodies, times dt^2
 
@@ -44,7 +45,9 @@ class RigidCoupling(Coupling):
         self._changes: ti.Ndarray | None = None
         self._touched, self._count = ti.ndarray(ti.i32, 1), 0
         self._linear, self._angular = ti.ndarray(vec3, (1, SIDES)), ti.ndarray(vec3, (1, SIDES))
-        self._dt = 0.0
+        self._dt, self._chunks = 0.0, (np.zeros(0, np.int32),) * 3
+        self._nu = material_table(world, "viscosity")
+        self._thick = any(getattr(material, "viscosity", 0.0) for material in world.materials)
 
     @property
     def motion(self) -> np.ndarray:
@@ -52,35 +55,59 @@ class RigidCoupling(Coupling):
         states = self.world.walls.states
         return np.concatenate([states.velocity, states.spin], axis=1)
 
-    def begin(self) -> None:
-        """Hears that particles have been told of the velocities as they are."""
+    def begin(self, dt: float) -> None:
+        """Finds who touches free bodies, once particles have been told of their velocities as they are."""
+        self._dt, walls = dt, self.world.walls
         self._before = self._carried = self.motion
         self.given = np.zeros_like(self._before)
-        walls = self.world.walls
-        self._masses = mass_matrices(walls)
+        self._masses, free = mass_matrices(walls), walls.free
         self._inverse = np.zeros_like(self._masses)
-        self._inverse[walls.free] = np.linalg.inv(self._masses[walls.free])
+        self._inverse[free] = np.linalg.inv(self._masses[free])
+        if self._count:
+            self.world.particles.body_response.fill(0.0)
+        begin, end, owner = walls.chunks
+        mine = free[owner] if len(owner) else np.zeros(0, bool)
+        self._chunks, self._count = (begin[mine], end[mine], owner[mine]), 0
+        if mine.any():
+            pairs = np.concatenate([_part(walls.pairs, b, e) for b, e in _runs(*self._chunks[:2])])
+            touched = np.unique(pairs // SIDES).astype(np.int32)
+            self._count = len(touched)
+            if self._touched.shape[0] < self._count:
+                self._touched = ti.ndarray(ti.i32, 2 * self._count)
+            self._touched.from_numpy(np.resize(touched, self._touched.shape[0]))
+
+    def foresee_drag(self) -> None:
+        """Lets viscous liquids meet bodies as these will move once the drag has acted: (M + dt C) (U, T) = dt f, with
+        the drag f and its coefficients C. Explicit drag would throw a light body to and fro. What the liquid then loses
+        is just what moves the body so (`drag`)."""
+        if not self._count or not self._thick:
+            return
+        p, walls, (begin, end, owner) = self.world.particles, self.world.walls, self._chunks
+        sums = np.zeros((len(owner), levers.DRAGS), np.float32)
+        levers.drag_on(len(owner), begin, end, owner, walls.pairs, p.x, p.m, p.material, self._nu, p.wall_drag,
+                       p.wall_velocity, p.v, p.inverse_density, walls.table, walls.sides, sums)  # fmt: skip
+        total, bodies = self._dt * self._by_wall(sums), np.unique(owner)
+        A = self._masses[bodies] + drag_matrices(total[bodies, levers.SIX :])
+        moved = np.zeros_like(self._before)
+        moved[bodies] = np.linalg.solve(A, total[bodies, : levers.SIX, None])[..., 0]
+        self._carry(moved)
+        self._carried = self._before + moved
+
+    def drag(self) -> None:
+        """What has slid along bodies so far in this step moves them."""
+        if self._count:
+            p = self.world.particles
+            self._move(-self._dt * self._dt * self._dragged(p.wall_slide, p.m))
 
     def accelerations(self, forces: np.ndarray) -> np.ndarray:
         """(n, 6) what forces and torques do to each body."""
         return np.einsum("nij,nj->ni", self._inverse, forces)
 
     def prepare(self) -> bool:
-        """Finds who touches free bodies, and the levers."""
+        """Finds the levers."""
         world, walls, p = self.world, self.world.walls, self.world.particles
-        free = walls.free
-        begin, end, owner = walls.chunks
-        mine = free[owner] if len(owner) else np.zeros(0, bool)
-        self._clear()
-        self._chunks = begin[mine], end[mine], owner[mine]
-        if not mine.any():
+        if not self._count:
             return False
-        pairs = np.concatenate([_part(walls.pairs, b, e) for b, e in _runs(*self._chunks[:2])])
-        touched = np.unique(pairs // SIDES).astype(np.int32)
-        self._count = len(touched)
-        if self._touched.shape[0] < self._count:
-            self._touched = ti.ndarray(ti.i32, 2 * self._count)
-        self._touched.from_numpy(np.resize(touched, self._touched.shape[0]))
         if self._linear.shape[0] < p.capacity:
             self._linear, self._angular = (ti.ndarray(vec3, (p.capacity, SIDES)) for _ in range(2))
         levers.find_levers(self._count, self._touched, p.x, world.spacing, walls.table, walls.sides, walls.profile,
@@ -89,17 +116,10 @@ class RigidCoupling(Coupling):
             walls.images.find_levers(self._touched, self._count, self._linear, self._angular)
         return True
 
-    def _clear(self) -> None:
-        """No body has a say in the densities of particles."""
-        if self._count:
-            self.world.particles.body_response.fill(0.0)
-        self._count = 0
-
     # --- what the pressure solver asks ------------------------------------------------------------------
 
     def warm_start(self, dt: float) -> None:
         """The pressures of the last step act, and the tractions of what rubs: elastic bodies come after this."""
-        self._dt = dt
         p = self.world.particles
         impulse = self._pushed_back(p.xq)
         for name in ("wall_traction", "wall_rub"):
@@ -158,11 +178,16 @@ class RigidCoupling(Coupling):
 
     def _carry_on(self) -> None:
         """What particles rub against moves with the bodies."""
-        p, walls, motion = self.world.particles, self.world.walls, self.motion
-        if walls.rough:
-            levers.carry(self._count, self._touched, p.x, walls.table, walls.sides,
-                         (motion - self._carried).astype(np.float32), p.wall_velocity)  # fmt: skip
+        motion = self.motion
+        if self.world.walls.rough:
+            self._carry(motion - self._carried)
         self._carried = motion
+
+    def _carry(self, change: np.ndarray) -> None:
+        """Adds changes of velocities (n, 6) to the velocity of walls as particles know it."""
+        p, walls = self.world.particles, self.world.walls
+        levers.carry(self._count, self._touched, p.x, walls.table, walls.sides, change.astype(np.float32),
+                     p.wall_velocity)  # fmt: skip
 
     def _pushed_back(self, changes: ti.Ndarray) -> np.ndarray:
         """(n, 6) what changes of dt^2 p do to each body [N s^2, N m s^2]."""
@@ -172,12 +197,12 @@ class RigidCoupling(Coupling):
                          changes is self.world.particles.xq, changes, self._linear, self._angular, sums)  # fmt: skip
         return self._by_wall(sums)
 
-    def _dragged(self, traction: ti.Ndarray) -> np.ndarray:
-        """The same of tractions."""
+    def _dragged(self, traction: ti.Ndarray, amount: ti.Ndarray | None = None) -> np.ndarray:
+        """The same of tractions, per volume or another amount."""
         p, walls, (begin, end, owner) = self.world.particles, self.world.walls, self._chunks
         sums = np.zeros((len(owner), levers.SIX), np.float32)
-        levers.drag_along(len(owner), begin, end, owner, walls.pairs, p.x, p.V, p.inverse_density, traction,
-                          walls.table, walls.sides, sums)  # fmt: skip
+        levers.drag_along(len(owner), begin, end, owner, walls.pairs, p.x, p.V if amount is None else amount,
+                          p.inverse_density, traction, walls.table, walls.sides, sums)  # fmt: skip
         return self._by_wall(sums)
 
     def _by_wall(self, sums: np.ndarray) -> np.ndarray:
@@ -204,6 +229,22 @@ def mass_matrices(walls: Walls) -> np.ndarray:
     mass = np.array([wall.mass for wall in walls.walls if wall.free])
     found[free, :3, :3] = mass[:, None, None] * np.eye(3)
     found[free, 3:, 3:] = R @ inertia @ R.transpose(0, 2, 1)
+    return found
+
+
+def drag_matrices(rows: np.ndarray) -> np.ndarray:
+    """(n, 6, 6) how much less the drag on a body is by its own motion, from the sums of `levers.drag_on` (n, 10)."""
+    w, wr = rows[:, 0, None, None], rows[:, 1:4]
+    found = np.zeros((len(rows), levers.SIX, levers.SIX))
+    found[:, :3, :3] = w * np.eye(3)
+    x, y, z = wr.T
+    o = np.zeros_like(x)
+    cross = np.moveaxis(np.array([[o, -z, y], [z, o, -x], [-y, x, o]]), 2, 0)  # torque of a force along each axis
+    found[:, 3:, :3], found[:, :3, 3:] = cross, cross.transpose(0, 2, 1)
+    upper = np.triu_indices(3)
+    square = np.zeros((len(rows), 3, 3))
+    square[:, upper[0], upper[1]] = square[:, upper[1], upper[0]] = rows[:, 4:]
+    found[:, 3:, 3:] = square
     return found
 
 

@@ -21,6 +21,7 @@ from pliant.core.speedups import light
 SIX = 6  # components of a lever
 MATRIX = 21  # entries of a symmetric matrix of six rows, row by row from the diagonal on
 SUMS = SIX + MATRIX
+DRAGS = SIX + 10  # what `drag_on` sums up
 
 
 @light
@@ -102,9 +103,10 @@ def push_back(chunks: ti.i32, begin: Ints, end: Ints, pair: Ints, V: Reals, four
 
 @light
 @ti.kernel
-def drag_along(chunks: ti.i32, begin: Ints, end: Ints, owner: Ints, pair: Ints, x: Vectors, V: Reals,
+def drag_along(chunks: ti.i32, begin: Ints, end: Ints, owner: Ints, pair: Ints, x: Vectors, amount: Reals,
                inverse_density: Reals, traction: Vectors, t: WallTable, c: Sides, sums: RealTable):  # fmt: skip
-    """For each chunk, what tractions on the nearest side, forces per volume of a particle, do to a body."""
+    """For each chunk, what tractions on the nearest side do to a body: forces per `amount` of a particle, its volume or
+    its mass."""
     for turn in range(turns(chunks)):
         k = task(turn)
         if k < chunks:
@@ -112,7 +114,7 @@ def drag_along(chunks: ti.i32, begin: Ints, end: Ints, owner: Ints, pair: Ints, 
             for e in range(begin[k], end[k]):
                 i, s = pair[e] // SIDES, pair[e] % SIDES
                 if inverse_density[i] > 0.0 and is_nearest(i, s, c):
-                    given = V[i] * traction[i]
+                    given = amount[i] * traction[i]
                     force += given
                     torque += arm_of(owner[k], x[i], t).cross(given)
             for a in ti.static(range(3)):
@@ -131,3 +133,34 @@ def carry(count: ti.i32, touched: Ints, x: Vectors, t: WallTable, c: Sides, moti
             for k in ti.static(range(3)):
                 U[k], T[k] = motion[wall, k], motion[wall, 3 + k]
             velocity[i] = velocity[i] + c.side_share[i, s] * (U + T.cross(arm_of(wall, x[i], t)))
+
+
+@light
+@ti.kernel
+def drag_on(chunks: ti.i32, begin: Ints, end: Ints, owner: Ints, pair: Ints, x: Vectors, m: Reals, material: Ints,
+            nu: Reals, drag: Reals, wall_velocity: Vectors, v: Vectors, inverse_density: Reals, t: WallTable, c: Sides,
+            sums: RealTable):  # fmt: skip
+    """For each chunk, what viscous drag does to a body, per time: force and torque as its velocity is now, and how much
+    less that is by a motion of its own: sum w, sum w r, and sum w (r.r - r r^T) (six entries, row by row) with the drag
+    w = m nu drag on a particle, which is taken to be alike in all directions."""
+    for turn in range(turns(chunks)):
+        k = task(turn)
+        if k < chunks:
+            total = ti.Vector([0.0 for _ in range(DRAGS)])
+            for e in range(begin[k], end[k]):
+                i, s = pair[e] // SIDES, pair[e] % SIDES
+                w = m[i] * nu[material[i]] * drag[i] * c.side_share[i, s]
+                if inverse_density[i] > 0.0 and w > 0.0:
+                    r = arm_of(owner[k], x[i], t)
+                    f = w * (v[i] - wall_velocity[i])
+                    torque, square = r.cross(f), w * r.dot(r)
+                    total[SIX] += w
+                    for a in ti.static(range(3)):
+                        total[a] += f[a]
+                        total[3 + a] += torque[a]
+                        total[SIX + 1 + a] += w * r[a]
+                        for b in ti.static(range(a, 3)):
+                            own = square if ti.static(a == b) else 0.0
+                            total[ti.static(SIX + 4 + a * (5 - a) // 2 + b)] += own - w * r[a] * r[b]
+            for column in ti.static(range(DRAGS)):
+                sums[k, column] = total[column]

@@ -1,9 +1,10 @@
 """The stages of rigid bodies: what acts on them from outside, then what acts between them, and what is left over.
 
-    forces      gravity, and contacts that last: with these, what presses on a body meets it as it will move
+    forces      gravity, and contacts that last: with these, what presses on a body meets it as it will move;
+                after all other forces, viscous drag
     pressure    what flows and what is soft pushes it, in the sweeps (`coupling`)
     rigid       contacts and joints, in substeps (`solver`): velocities, and where it goes
-    advance     what walls did to particles beside pressure, it gets back (viscosity, what was put back)
+    advance     what walls have done to particles since, it gets back (friction of liquids, what was put back)
 """
 
 from collections.abc import Sequence
@@ -36,7 +37,7 @@ class RigidMotion(Stage):
         self.start = RigidForces(world, self)
 
     def parts(self) -> list[Stage]:
-        return [self.start, self, RigidRemainder(self.world, self)]
+        return [self.start, RigidDrag(self.world, self), self, RigidRemainder(self.world, self)]
 
     @property
     def contact_forces(self) -> dict[tuple[str, str], np.ndarray]:
@@ -75,10 +76,24 @@ class RigidForces(Force):
         walls, coupling = self.world.walls, self.motion.coupling
         states, free = walls.states, walls.free
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()
-        coupling.begin()
+        coupling.begin(dt)
+        coupling.foresee_drag()
         self.lasting = dt * coupling.accelerations(self.motion.store.lasting)
         states.velocity[free] += dt * self.world.gravity + self.lasting[free, :3]
         states.spin[free] += self.lasting[free, 3:]
+
+
+class RigidDrag(Force):
+    """What viscous liquids and their surfaces do to rigid bodies: changes their velocities."""
+
+    name, rank = "rigid drag", 100
+
+    def __init__(self, world: World, motion: RigidMotion):
+        super().__init__(world, None)
+        self.motion = motion
+
+    def run(self, dt: float) -> None:
+        self.motion.coupling.drag()
 
 
 class RigidRemainder(Stage):
