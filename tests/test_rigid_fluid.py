@@ -85,6 +85,7 @@ def test_levers_are_derivatives_of_densities():
 
     def densities():
         sim.find_neighbors()
+        coupling.begin(1e-3)
         sim.pressure.prepare()
         order = np.argsort(p.numpy("id"))
         return p.numpy("wall_density").astype(float)[order], order
