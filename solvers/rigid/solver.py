@@ -80,7 +80,7 @@ def _step(n: ti.i32, m: ti.i32, known_contacts: ti.i32, substeps: ti.i32, h: ti.
         collided = moving * bouncy
         for _turn in range(CHAIN):
             if collided > 0:
-                collided = impacts(m, h, pair, contact, body)
+                collided = impacts(m, h, 0.5 / substeps, pair, contact, body)
         for turn in range(2):
             if ti.static(jointed):
                 if turn == 0 or m > 0:

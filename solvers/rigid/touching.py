@@ -12,7 +12,7 @@ apart, the point goes with the one whose surface is round there (see `FOLLOW`).
 import taichi as ti
 
 from pliant.core.backend import vec3
-from pliant.solvers.rigid.layout import IM, KICK, V, W, X, add, put, times, triple
+from pliant.solvers.rigid.layout import IM, KICK, PUSH, SWAY, V, W, X, add, put, times, triple
 from pliant.solvers.rigid.layout import J as J_NOW
 
 # Columns of a contact. Given: normal, arms, gap, friction, restitution.
@@ -42,22 +42,34 @@ def second_tangent(contact: ti.template(), c: ti.i32):
 
 
 @ti.func
-def relative_velocity(c: ti.i32, a: ti.i32, b: ti.i32, contact: ti.template(), body: ti.template()):
-    """Of b against a at the contact, along the normal and the two tangents."""
-    u = triple(body, b, V) + triple(body, b, W).cross(triple(contact, c, NOW_B))
-    u -= triple(body, a, V) + triple(body, a, W).cross(triple(contact, c, NOW_A))
+def difference(c: ti.i32, a: ti.i32, b: ti.i32, v: ti.template(), w: ti.template(), contact: ti.template(),
+               body: ti.template()):  # fmt: skip
+    """Of the velocity of b against that of a at the contact, along the normal and the two tangents."""
+    u = triple(body, b, v) + triple(body, b, w).cross(triple(contact, c, NOW_B))
+    u -= triple(body, a, v) + triple(body, a, w).cross(triple(contact, c, NOW_A))
     return vec3(u.dot(triple(contact, c, N)), u.dot(triple(contact, c, T1)), u.dot(second_tangent(contact, c)))
 
 
 @ti.func
+def relative_velocity(c: ti.i32, a: ti.i32, b: ti.i32, contact: ti.template(), body: ti.template()):
+    return difference(c, a, b, V, W, contact, body)
+
+
+@ti.func
 def apply(c: ti.i32, a: ti.i32, b: ti.i32, impulse: vec3, contact: ti.template(), body: ti.template()):
+    give(c, a, b, V, W, impulse, contact, body)
+
+
+@ti.func
+def give(c: ti.i32, a: ti.i32, b: ti.i32, v: ti.template(), w: ti.template(), impulse: vec3, contact: ti.template(),
+         body: ti.template()):  # fmt: skip
     """An impulse (normal and tangents) on b, and its opposite on a."""
     P = impulse[0] * triple(contact, c, N) + impulse[1] * triple(contact, c, T1)
     P += impulse[2] * second_tangent(contact, c)
-    add(body, b, V, body[b, IM] * P)
-    add(body, b, W, times(body, b, J_NOW, triple(contact, c, NOW_B).cross(P)))
-    add(body, a, V, -body[a, IM] * P)
-    add(body, a, W, -times(body, a, J_NOW, triple(contact, c, NOW_A).cross(P)))
+    add(body, b, v, body[b, IM] * P)
+    add(body, b, w, times(body, b, J_NOW, triple(contact, c, NOW_B).cross(P)))
+    add(body, a, v, -body[a, IM] * P)
+    add(body, a, w, -times(body, a, J_NOW, triple(contact, c, NOW_A).cross(P)))
 
 
 @ti.func
@@ -167,7 +179,7 @@ def begin_contact(c: ti.i32, a: ti.i32, b: ti.i32, moving: ti.i32, contact: ti.t
 
 
 @ti.func
-def rub(c: ti.i32, u: vec3, hold: ti.f32, contact: ti.template()):
+def rub(c: ti.i32, u: vec3, contact: ti.template()):
     """The tangential impulse that friction adds, for a relative velocity u.
 
     It stops what sticks, by the exact 2 x 2 matrix, if the cone allows. What slides gets it against its velocity: the
@@ -175,9 +187,8 @@ def rub(c: ti.i32, u: vec3, hold: ti.f32, contact: ti.template()):
     k11, k12, k22 = contact[c, K + 3], contact[c, K + 4], contact[c, K + 5]
     old1, old2 = contact[c, LAMBDA + 1], contact[c, LAMBDA + 2]
     most = contact[c, MU] * (contact[c, LAMBDA] + contact[c, IMPACT])
-    f1, f2 = u[1] + hold * contact[c, SLIP], u[2] + hold * contact[c, SLIP + 1]
     det = ti.max(k11 * k22 - k12 * k12, 1e-12 * k11 * k22)
-    new1, new2 = old1 - (k22 * f1 - k12 * f2) / det, old2 - (k11 * f2 - k12 * f1) / det
+    new1, new2 = old1 - (k22 * u[1] - k12 * u[2]) / det, old2 - (k11 * u[2] - k12 * u[1]) / det
     contact[c, SLIDES] = 0.0
     if new1 * new1 + new2 * new2 > most * most:
         largest = 0.5 * (k11 + k22) + ti.sqrt(0.25 * (k11 - k22) ** 2 + k12 * k12)
@@ -195,25 +206,44 @@ def solve_contact(c: ti.i32, a: ti.i32, b: ti.i32, moving: ti.i32, h: ti.f32, co
                   body: ti.template()):  # fmt: skip
     """One visit of Gauss-Seidel: friction first, because what must not be violated comes last."""
     u, gap, old = relative_velocity(c, a, b, contact, body), contact[c, GAP], contact[c, LAMBDA]
-    hold, allowed = 0.0, ti.max(gap, 0.0) / h
-    if moving == 1:
-        hold = HOLD / h
-        if gap < 0.0:
-            allowed = gap * ti.min(UNDO / h, ti.max(OUT_LEAST, -contact[c, OUT] / gap))
-    elif old > 0.0:
-        allowed = 0.0
-    if old > 0.0 or u[0] + allowed < 0.0:
-        d1, d2 = rub(c, u, hold, contact)
+    pressed = old > 0.0 or contact[c, LAST] > 0.0
+    allowed = 0.0
+    if moving == 1 and not pressed:
+        allowed = ti.max(gap, 0.0) / h
+    if old > 0.0 or (u[0] + allowed < 0.0 and (moving == 1 or pressed or gap <= 0.0)):
+        d1, d2 = rub(c, u, contact)
         un = u[0] + contact[c, K + 1] * d1 + contact[c, K + 2] * d2
         new = ti.max(old - (un + allowed) / contact[c, K], 0.0)
         contact[c, LAMBDA] = new
         apply(c, a, b, vec3(new - old, d1, d2), contact, body)
+    if moving == 1 and (gap < 0.0 or pressed):
+        undo(c, a, b, h, contact, body)
+
+
+@ti.func
+def undo(c: ti.i32, a: ti.i32, b: ti.i32, h: ti.f32, contact: ti.template(), body: ti.template()):
+    """Velocities that undo an overlap and a slip, in addition to the true ones, which they must not touch: impulses
+    that remember overlaps are an integral control, and piles would rattle (unstable where a sweep closes less than
+    UNDO / (4 + 2 UNDO) of an error). What is pressed together also closes its gap in this way."""
+    gap, p = contact[c, GAP], difference(c, a, b, PUSH, SWAY, contact, body)
+    pressed = contact[c, LAMBDA] > 0.0
+    rate = UNDO / h
+    if gap < 0.0:
+        rate = ti.min(rate, ti.max(OUT_LEAST, -contact[c, OUT] / gap))
+    dn, d1, d2 = -(p[0] + rate * gap) / contact[c, K], 0.0, 0.0
+    if not pressed:
+        dn = ti.select(gap < 0.0, ti.max(dn, 0.0), 0.0)
+    elif contact[c, SLIDES] == 0.0:
+        d1 = -(p[1] + HOLD / h * contact[c, SLIP] + contact[c, K + 1] * dn) / contact[c, K + 3]
+        d2 = -(p[2] + HOLD / h * contact[c, SLIP + 1] + contact[c, K + 2] * dn + contact[c, K + 4] * d1)
+        d2 /= contact[c, K + 5]
+    give(c, a, b, PUSH, SWAY, vec3(dn, d1, d2), contact, body)
 
 
 @ti.func
 def move_contact(c: ti.i32, a: ti.i32, b: ti.i32, h: ti.f32, contact: ti.template(), body: ti.template()):
     """Gap and slip after the motion. What slides, or is not pressed together, forgets where it stuck."""
-    u = relative_velocity(c, a, b, contact, body)
+    u = relative_velocity(c, a, b, contact, body) + difference(c, a, b, PUSH, SWAY, contact, body)
     contact[c, GAP] = contact[c, GAP] + h * u[0]
     keep = ti.select(contact[c, SLIDES] == 0.0 and contact[c, LAMBDA] > 0.0, 1.0, 0.0)
     contact[c, SLIP] = keep * (contact[c, SLIP] + h * u[1])
@@ -230,13 +260,22 @@ def end_contact(c: ti.i32, contact: ti.template()):
 
 
 @ti.func
-def collide_pair(first: ti.i32, last: ti.i32, a: ti.i32, b: ti.i32, contact: ti.template(), body: ti.template()):
-    """Newton's law for a pair: those of its contacts that bounce leave at e times the speed at which they came."""
+def kicked(c: ti.i32, a: ti.i32, b: ti.i32, share: ti.f32, contact: ti.template(), body: ti.template()):
+    """What the kick of this half has added to the velocity along the normal."""
+    return share * triple(contact, c, N).dot(triple(body, b, KICK) - triple(body, a, KICK))
+
+
+@ti.func
+def collide_pair(first: ti.i32, last: ti.i32, a: ti.i32, b: ti.i32, share: ti.f32, contact: ti.template(),
+                 body: ti.template()):  # fmt: skip
+    """Newton's law for a pair: those of its contacts that bounce leave at e times the speed at which they came. That is
+    for speeds before the kick of this half: else the kick would be reversed as well, and energy gained."""
     for _ in range(IMPACT_ROUNDS):
         for c in range(first, last):
             if contact[c, BEFORE] < 0.0:
                 u, old = relative_velocity(c, a, b, contact, body), contact[c, SLIDES]
-                new = ti.max(old - (u[0] + contact[c, BOUNCE] * contact[c, BEFORE]) / contact[c, K], 0.0)
+                wanted = kicked(c, a, b, share, contact, body) - contact[c, BOUNCE] * contact[c, BEFORE]
+                new = ti.max(old - (u[0] - wanted) / contact[c, K], 0.0)
                 contact[c, SLIDES] = new
                 apply(c, a, b, vec3(new - old, 0.0, 0.0), contact, body)
     for c in range(first, last):
@@ -245,7 +284,7 @@ def collide_pair(first: ti.i32, last: ti.i32, a: ti.i32, b: ti.i32, contact: ti.
 
 
 @ti.func
-def impacts(m: ti.i32, h: ti.f32, pair: ti.template(), contact: ti.template(), body: ti.template()):
+def impacts(m: ti.i32, h: ti.f32, share: ti.f32, pair: ti.template(), contact: ti.template(), body: ti.template()):
     """Lets those pairs collide that would meet in this substep, one after the other. Says how many did: an impact may
     cause the next, as in Newton's cradle."""
     collided, first = 0, 0
@@ -256,12 +295,13 @@ def impacts(m: ti.i32, h: ti.f32, pair: ti.template(), contact: ti.template(), b
             if contact[last, BOUNCE] > 0.0:
                 un = relative_velocity(last, a, b, contact, body)[0]
                 if un < -contact[last, SLOW] - STILL and contact[last, GAP] + h * un < 0.0:
-                    strikes, contact[last, BEFORE] = 1, un
+                    strikes = 1
+                    contact[last, BEFORE] = ti.min(un - kicked(last, a, b, share, contact, body), -STILL)
             last, going = last + 1, 0
             if last < m:
                 going = ti.select(pair[last, 0] == a and pair[last, 1] == b, 1, 0)
         if strikes == 1:
-            collide_pair(first, last, a, b, contact, body)
+            collide_pair(first, last, a, b, share, contact, body)
             collided += 1
         first = last
     return collided
