@@ -19,9 +19,10 @@ from pliant.solvers.rigid.layout import J as J_NOW
 N, ARM_A, ARM_B, GAP, MU, BOUNCE, GIVEN = 0, 3, 6, 9, 10, 11, 12
 # Arms now, first tangent, effective inverse masses (nn, n1, n2, 11, 12, 22), impulses in this substep (normal and two
 # tangential) and in the last, the slip since sticking began, the impulse of impacts, the approach before one, the
-# slowest that bounces, the fastest way out of an overlap, who leads the point, whether it slides, and sums of the step.
-NOW_A, NOW_B, T1, K, LAMBDA, LAST, SLIP, IMPACT, BEFORE, SLOW, OUT, FOLLOW, SLIDES, TOTAL, CONTACT = (
-    12, 15, 18, 21, 27, 30, 33, 35, 36, 37, 38, 39, 40, 41, 44)  # fmt: skip
+# slowest that bounces, the fastest way out of an overlap, who leads the point, whether it slides, sums of the step, and
+# the impulse that was remembered.
+NOW_A, NOW_B, T1, K, LAMBDA, LAST, SLIP, IMPACT, BEFORE, SLOW, OUT, FOLLOW, SLIDES, TOTAL, WARM, CONTACT = (
+    12, 15, 18, 21, 27, 30, 33, 35, 36, 37, 38, 39, 40, 41, 44, 47)  # fmt: skip
 FORCE, PLACE, MEMORY = 0, 3, 6  # what is remembered of a contact: force and slip, in the world
 IDENTITY = 4  # body a, body b, and the upper and lower half of the key
 
@@ -124,13 +125,14 @@ def recall(c: ti.i32, k: ti.i32, count: ti.i32, h: ti.f32, identity: ti.template
     n, t, s = triple(contact, c, N), triple(contact, c, T1), second_tangent(contact, c)
     contact[c, LAST], contact[c, LAST + 1], contact[c, LAST + 2] = ti.max(force.dot(n), 0.0), force.dot(t), force.dot(s)
     contact[c, SLIP], contact[c, SLIP + 1] = slip.dot(t), slip.dot(s)
+    put(contact, c, WARM, triple(contact, c, LAST))
 
 
 @ti.func
-def remember(c: ti.i32, h: ti.f32, contact: ti.template(), memory: ti.template()):
+def remember(c: ti.i32, h: ti.f32, fresh: ti.f32, contact: ti.template(), memory: ti.template()):
     """Force and slip, for the next step; and the impulse of the whole step, as a vector of the world."""
     t, s = triple(contact, c, T1), second_tangent(contact, c)
-    last = triple(contact, c, LAST)
+    last = fresh * triple(contact, c, LAST) + (1.0 - fresh) * triple(contact, c, WARM)
     total = triple(contact, c, TOTAL)
     put(contact, c, TOTAL, total[0] * triple(contact, c, N) + total[1] * t + total[2] * s)
     put(memory, c, FORCE, (last[0] * triple(contact, c, N) + last[1] * t + last[2] * s) / h)
@@ -204,20 +206,22 @@ def rub(c: ti.i32, u: vec3, contact: ti.template()):
 @ti.func
 def solve_contact(c: ti.i32, a: ti.i32, b: ti.i32, moving: ti.i32, h: ti.f32, contact: ti.template(),
                   body: ti.template()):  # fmt: skip
-    """One visit of Gauss-Seidel: friction first, because what must not be violated comes last."""
+    """One visit of Gauss-Seidel: friction first, because what must not be violated comes last. Says by how much it
+    changed the velocity along the normal."""
     u, gap, old = relative_velocity(c, a, b, contact, body), contact[c, GAP], contact[c, LAMBDA]
     pressed = old > 0.0 or contact[c, LAST] > 0.0
     allowed = 0.0
     if moving == 1 and not pressed:
         allowed = ti.max(gap, 0.0) / h
+    change = 0.0
     if old > 0.0 or (u[0] + allowed < 0.0 and (moving == 1 or pressed or gap <= 0.0)):
         d1, d2 = rub(c, u, contact)
         un = u[0] + contact[c, K + 1] * d1 + contact[c, K + 2] * d2
         new = ti.max(old - (un + allowed) / contact[c, K], 0.0)
         contact[c, LAMBDA] = new
         apply(c, a, b, vec3(new - old, d1, d2), contact, body)
-    if moving == 1 and (gap < 0.0 or pressed):
-        undo(c, a, b, h, contact, body)
+        change = ti.abs(new - old) * contact[c, K]
+    return change
 
 
 @ti.func
@@ -227,17 +231,35 @@ def undo(c: ti.i32, a: ti.i32, b: ti.i32, h: ti.f32, contact: ti.template(), bod
     UNDO / (4 + 2 UNDO) of an error). What is pressed together also closes its gap in this way."""
     gap, p = contact[c, GAP], difference(c, a, b, PUSH, SWAY, contact, body)
     pressed = contact[c, LAMBDA] > 0.0
+    dn, d1, d2 = 0.0, 0.0, 0.0
     rate = UNDO / h
     if gap < 0.0:
         rate = ti.min(rate, ti.max(OUT_LEAST, -contact[c, OUT] / gap))
-    dn, d1, d2 = -(p[0] + rate * gap) / contact[c, K], 0.0, 0.0
+    if pressed or gap < 0.0:
+        dn = -(p[0] + rate * gap) / contact[c, K]
     if not pressed:
-        dn = ti.select(gap < 0.0, ti.max(dn, 0.0), 0.0)
+        dn = ti.max(dn, 0.0)
     elif contact[c, SLIDES] == 0.0:
         d1 = -(p[1] + HOLD / h * contact[c, SLIP] + contact[c, K + 1] * dn) / contact[c, K + 3]
         d2 = -(p[2] + HOLD / h * contact[c, SLIP + 1] + contact[c, K + 2] * dn + contact[c, K + 4] * d1)
         d2 /= contact[c, K + 5]
-    give(c, a, b, PUSH, SWAY, vec3(dn, d1, d2), contact, body)
+    if pressed or dn > 0.0:
+        give(c, a, b, PUSH, SWAY, vec3(dn, d1, d2), contact, body)
+        if body[a, IM] > 0.0 and body[b, IM] > 0.0:
+            keep_angular_momentum(c, a, b, h, vec3(dn, d1, d2), contact, body)
+
+
+@ti.func
+def keep_angular_momentum(c: ti.i32, a: ti.i32, b: ti.i32, h: ti.f32, impulse: vec3, contact: ti.template(),
+                          body: ti.template()):  # fmt: skip
+    """Bodies that are moved aside by P h / m while they pass each other change their angular momentum by
+    h P x (v_b - v_a): they get the opposite as spin, the heavier one more of it."""
+    P = impulse[0] * triple(contact, c, N) + impulse[1] * triple(contact, c, T1)
+    P += impulse[2] * second_tangent(contact, c)
+    gained = h * P.cross(triple(body, b, V) - triple(body, a, V))
+    share = body[b, IM] / (body[a, IM] + body[b, IM])
+    add(body, a, W, -share * times(body, a, J_NOW, gained))
+    add(body, b, W, -(1.0 - share) * times(body, b, J_NOW, gained))
 
 
 @ti.func
