@@ -66,25 +66,39 @@ class Things:
             n, gap = d / np.linalg.norm(d), np.linalg.norm(d) - sa - sb
             out.append((0, n, xa + n * (sa + gap / 2), gap))
         elif ka == kb == "box":
-            out += [(k, *c) for k, c in enumerate(corners_in_box(xb, Rb, sb, xa, Ra, sa)) if c]
-            out += [(8 + k, -c[0], c[1], c[2]) for k, c in enumerate(corners_in_box(xa, Ra, sa, xb, Rb, sb)) if c]
+            out += box_on_box(xa, Ra, sa, xb, Rb, sb)
         return out
 
 
-def corners_in_box(xb, Rb, sb, xa, Ra, sa):
-    """Of b's corners against a's faces: normal, point, gap; none where they lie beside the face."""
-    for corner in CORNERS:
-        p = xb + Rb @ (corner * sb)
-        local = Ra.T @ (p - xa)
-        away = np.abs(local) - sa
-        k = int(np.argmax(away))
-        if np.all(np.delete(away, k) <= 1e-6 * sa.max()):
-            n = np.zeros(3)
-            n[k] = np.sign(local[k])
-            n = Ra @ n
-            yield n, p - n * away[k] / 2, away[k]
-        else:
-            yield None
+def box_on_box(xa, Ra, sa, xb, Rb, sb):
+    """Faces only: the one that separates best, the corners of the other box before it, and its own before those."""
+    best = max((separation(box, k, xb - xa if box == 0 else xa - xb), box, k)
+               for box, (R, S, s, t) in enumerate(((Ra, Rb, sa, sb), (Rb, Ra, sb, sa)))
+               for k in range(3) for separation in [face_distance(R, S, s, t)])  # fmt: skip
+    _, box, k = best
+    x, R, s, y, S, t = (xa, Ra, sa, xb, Rb, sb) if box == 0 else (xb, Rb, sb, xa, Ra, sa)
+    n = R[:, k] * np.sign((y - x) @ R[:, k] or 1.0)
+    other = int(np.argmax(np.abs(S.T @ n)))  # the face of the other box that looks here
+    m = -S[:, other] * np.sign(S[:, other] @ n)
+    out = []
+    for c, corner in enumerate(CORNERS):
+        p, q = y + S @ (corner * t), x + R @ (corner * s)
+        if (p - y) @ m > 0 and within(R.T @ (p - x), s, k):
+            gap = (p - x) @ n - s[k]
+            out.append((8 * box + c, n if box == 0 else -n, p - n * gap / 2, gap))
+        if (q - x) @ n > 0 and within(S.T @ (q - y), t, other):
+            gap = ((y + m * t[other] - q) @ m) / (n @ m)
+            out.append((16 + 8 * box + c, n if box == 0 else -n, q + n * gap / 2, gap))
+    return out
+
+
+def face_distance(R, S, s, t):
+    """How far the face k of one box keeps another away, whose centre is at d."""
+    return lambda box, k, d: round(abs(d @ R[:, k]) - s[k] - np.abs(R[:, k] @ S) @ t, 5) - 1e-9 * box
+
+
+def within(local, size, k):
+    return bool(np.all(np.delete(np.abs(local) - 1.02 * size, k) <= 0))
 
 
 def tilt(angle, axis=(0, 0, 1)):

@@ -10,8 +10,9 @@ from pliant.core.backend import mat3, vec3
 
 # Columns of a body: velocity, angular velocity, inverse mass, inverse inertia now, displacement, rotation (quaternion,
 # w x y z), inverse inertia and inertia at the start, the gyroscopic part of the angular velocity, and what acts on it
-# in the whole step: a change of velocity, and an angular impulse. Symmetric matrices: diagonal, then yz, zx, xy.
-V, W, IM, J, X, Q, J0, I0, GYRO, KICK, TWIST, BODY = 0, 3, 6, 7, 13, 16, 20, 26, 32, 35, 38, 41
+# in the whole step: a change of velocity, and an angular impulse; and the velocities that undo overlaps, which move a
+# body and are gone. Symmetric matrices: diagonal, then yz, zx, xy.
+V, W, IM, J, PUSH, SWAY, X, Q, J0, I0, GYRO, KICK, TWIST, BODY = 0, 3, 6, 7, 13, 16, 19, 22, 26, 32, 38, 41, 44, 47
 
 
 @ti.func
@@ -48,13 +49,6 @@ def turn_of(body: ti.template(), i: ti.i32, u: vec3):
 
 
 @ti.func
-def push(body: ti.template(), i: ti.i32, impulse: vec3, turn: vec3):
-    """An impulse at the centre [N s], and an angular one about it [N m s]."""
-    add(body, i, V, body[i, IM] * impulse)
-    add(body, i, W, times(body, i, J, turn))
-
-
-@ti.func
 def kick(body: ti.template(), i: ti.i32, share: ti.f32):
     """A share of what acts on a body in this step."""
     add(body, i, V, share * triple(body, i, KICK))
@@ -83,9 +77,11 @@ def turned_inertia(body: ti.template(), i: ti.i32, w: vec3):
 @ti.func
 def move(body: ti.template(), i: ti.i32, h: ti.f32):
     """Moves and turns a body. Its angular momentum stays, and with it not its angular velocity."""
-    add(body, i, X, h * triple(body, i, V))
-    w = triple(body, i, W)
-    L = turned_inertia(body, i, w - triple(body, i, GYRO))
+    add(body, i, X, h * (triple(body, i, V) + triple(body, i, PUSH)))
+    L = turned_inertia(body, i, triple(body, i, W) - triple(body, i, GYRO))
+    w = triple(body, i, W) + triple(body, i, SWAY)
+    put(body, i, PUSH, vec3(0.0))
+    put(body, i, SWAY, vec3(0.0))
     angle = h * w.norm()
     s = 0.5 * h * (1.0 - angle * angle / 24.0)  # sin(angle / 2) / |w|
     if angle > 0.1:

@@ -20,7 +20,7 @@ import math
 import numpy as np
 import taichi as ti
 
-from pliant.core.backend import IntTable, Reals, RealTable
+from pliant.core.backend import IntTable, Reals, RealTable, threads_for
 from pliant.solvers.rigid import layout as body_columns
 from pliant.solvers.rigid import touching
 from pliant.solvers.rigid.bodies import Bodies, Contacts
@@ -43,20 +43,30 @@ from pliant.solvers.rigid.touching import (
     recall,  # fmt: skip
     remember,
     solve_contact,
+    undo,
 )
 
 SUBSTEP = 6.5e-4  # [s] at most: 8 in 5 ms
 LEAST_SUBSTEPS = 2  # of a step: a single one has no impulses to begin with that are of its own length
 SPIN_ANGLE = 0.2  # [rad] that a body turns in a substep, at most...
 MOST_SUBSTEPS = 32  # ...but not more of them than these
+# One sweep is enough at rest, where the impulses of the last substep are right. An impact needs more: while a sweep
+# changes a velocity by more than a share of what acts in a substep, or some round-off [m/s], another follows, as far as
+# that takes no longer than a sweep through so many contacts (2 ms).
+CALM, LEAST_CALM = 0.1, 1e-6
+MOST_SWEEPS, SWEEPS = 10, 20_000
+# [s] over which remembered forces are a mean: where steps are shorter, the force of one is mostly noise, and would be a
+# blow in a longer step that follows.
+MEMORY_TIME = 2e-3
 CAPACITY = 64  # rows of a table at first: tables that keep their size are launched faster
 
 
 @ti.kernel
-def _step(n: ti.i32, m: ti.i32, known_contacts: ti.i32, substeps: ti.i32, h: ti.f32, bouncy: ti.i32, body: RealTable,
-          pair: IntTable, identity: IntTable, contact: RealTable, known: IntTable, memory: RealTable, later: RealTable,
-          jointed: ti.template(), joint_count: ti.i32, rows: ti.i32, joint_place: IntTable, joint: RealTable,
-          row_place: IntTable, row: RealTable, skyline: Reals):  # fmt: skip
+def _step(n: ti.i32, m: ti.i32, known_contacts: ti.i32, substeps: ti.i32, h: ti.f32, bouncy: ti.i32, sweeps: ti.i32,
+          calm: ti.f32, fresh: ti.f32, body: RealTable, pair: IntTable, identity: IntTable, contact: RealTable,
+          known: IntTable, memory: RealTable, later: RealTable, jointed: ti.template(), joint_count: ti.i32,
+          rows: ti.i32, joint_place: IntTable, joint: RealTable, row_place: IntTable, row: RealTable,
+          skyline: Reals):  # fmt: skip
     """All of it. `later` gets what the next step remembers of the contacts, `memory` is what this one does."""
     ti.loop_config(serialize=True)
     for once in range(ti.min(m, 1)):
@@ -78,20 +88,27 @@ def _step(n: ti.i32, m: ti.i32, known_contacts: ti.i32, substeps: ti.i32, h: ti.
         if ti.static(jointed):
             start_joints(joint_count, rows, moving, h, joint_place, joint, row_place, row, body)
         collided = moving * bouncy
-        for _turn in range(CHAIN):
+        for _ in range(CHAIN):
             if collided > 0:
-                collided = impacts(m, h, pair, contact, body)
+                collided = impacts(m, h, 0.5 / substeps, pair, contact, body)
         for turn in range(2):
             if ti.static(jointed):
                 if turn == 0 or m > 0:
                     solve_joints(rows, turn, row_place, row, skyline, body)
             if turn == 0:
-                for e in range(m):
-                    c = ti.select(moving == 1, e, m - 1 - e)  # there and back, so that no direction is favoured
-                    solve_contact(c, pair[c, 0], pair[c, 1], moving, h, contact, body)
+                change = 2.0 * calm
+                for sweep in range(sweeps):
+                    if change > calm:
+                        change = 0.0
+                        for e in range(m):
+                            # there and back, so that no direction is favoured
+                            c = ti.select((moving + sweep) % 2 == 1, e, m - 1 - e)
+                            change = ti.max(change, solve_contact(c, pair[c, 0], pair[c, 1], moving, h, contact, body))
         if ti.static(jointed):
             end_joints(joint_count, rows, moving, h, joint_place, joint, row_place, row, body)
         if moving == 1:  # in one place: Taichi 1.7.4 joins conditions that are the same, and fails
+            for c in range(m):
+                undo(c, pair[c, 0], pair[c, 1], h, contact, body)
             for c in range(m):
                 move_contact(c, pair[c, 0], pair[c, 1], h, contact, body)
             for i in range(n):
@@ -101,7 +118,7 @@ def _step(n: ti.i32, m: ti.i32, known_contacts: ti.i32, substeps: ti.i32, h: ti.
                 end_contact(c, contact)
     ti.loop_config(serialize=True)
     for c in range(m):
-        remember(c, h, contact, later)
+        remember(c, h, fresh, contact, later)
 
 
 @dataclasses.dataclass
@@ -128,13 +145,19 @@ def symmetric(A: np.ndarray) -> np.ndarray:
     return A.reshape(-1, 9)[:, (0, 4, 8, 5, 2, 1)]
 
 
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Of rows; `np.cross` takes 70 us for a few of them."""
+    (x, y, z), (u, v, w) = a.T, b.T
+    return np.array([y * w - z * v, z * u - x * w, x * v - y * u]).T
+
+
 def rotation_of(q: np.ndarray) -> np.ndarray:
     """Rotations (n, 3, 3) of quaternions w, x, y, z."""
     w, x, y, z = (q / np.linalg.norm(q, axis=1, keepdims=True)).T
-    R = np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-                  [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-                  [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])  # fmt: skip
-    return np.moveaxis(R, 2, 0)
+    R = np.array([1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
+                  2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+                  2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)])  # fmt: skip
+    return R.T.reshape(-1, 3, 3)
 
 
 def rotation_by(turn: np.ndarray) -> np.ndarray:
@@ -261,9 +284,13 @@ class RigidSolver:
         if jointed:
             rows.fill(joints, bodies, place, h)
         bouncy = int(m > 0 and bool((contacts.restitution > 0).any()))
-        _step(len(active), m, self._known_contacts, substeps, h, bouncy, self._body, self._pair, self._identity,
-              self._contact, self._known, self._memory, self._later, jointed, rows.count, rows.rows, rows.joint_place,
-              rows.joint, rows.row_place, rows.row, rows.skyline)  # fmt: skip
+        sweeps = min(max(SWEEPS // max(m, 1), 1), MOST_SWEEPS)
+        kick = np.abs(self._body[: len(active), body_columns.KICK : body_columns.KICK + 3]).max(initial=0.0)
+        calm, fresh = max(CALM * float(kick) / substeps, LEAST_CALM), min(dt / MEMORY_TIME, 1.0)
+        with threads_for(0):  # in the calling thread: there is nothing to share
+            _step(len(active), m, self._known_contacts, substeps, h, bouncy, sweeps, calm, fresh, self._body,
+                  self._pair, self._identity, self._contact, self._known, self._memory, self._later, jointed,
+                  rows.count, rows.rows, rows.joint_place, rows.joint, rows.row_place, rows.row, rows.skyline)  # fmt: skip
         self._known, self._identity = self._identity, self._known
         self._memory, self._later = self._later, self._memory
         self._known_contacts = m
@@ -304,9 +331,10 @@ class RigidSolver:
         contact = self._contact[:m, TOTAL : TOTAL + 3].astype(float) / dt if m else np.zeros((0, 3))
         total = np.zeros((n, 6))
         if m:
-            turn_a, turn_b = np.cross(contacts.arm_a, contact), np.cross(contacts.arm_b, contact)
-            for k in range(3):
-                total[:, k] = (np.bincount(contacts.b, contact[:, k], n) - np.bincount(contacts.a, contact[:, k], n))
-                total[:, 3 + k] = (np.bincount(contacts.b, turn_b[:, k], n) - np.bincount(contacts.a, turn_a[:, k], n))
+            for body, arm, sign in ((contacts.b, contacts.arm_b, 1.0), (contacts.a, contacts.arm_a, -1.0)):
+                turn = cross(arm, contact)
+                for k in range(3):
+                    total[:, k] += sign * np.bincount(body, contact[:, k], n)
+                    total[:, 3 + k] += sign * np.bincount(body, turn[:, k], n)
         force, torque, drive = self.rows.forces(joints, dt, total)
         return Forces(total[:, :3], total[:, 3:], contact, force, torque, drive)

@@ -12,16 +12,17 @@ apart, the point goes with the one whose surface is round there (see `FOLLOW`).
 import taichi as ti
 
 from pliant.core.backend import vec3
-from pliant.solvers.rigid.layout import IM, KICK, V, W, X, add, put, times, triple
+from pliant.solvers.rigid.layout import IM, KICK, PUSH, SWAY, V, W, X, add, put, times, triple
 from pliant.solvers.rigid.layout import J as J_NOW
 
 # Columns of a contact. Given: normal, arms, gap, friction, restitution.
 N, ARM_A, ARM_B, GAP, MU, BOUNCE, GIVEN = 0, 3, 6, 9, 10, 11, 12
 # Arms now, first tangent, effective inverse masses (nn, n1, n2, 11, 12, 22), impulses in this substep (normal and two
 # tangential) and in the last, the slip since sticking began, the impulse of impacts, the approach before one, the
-# slowest that bounces, the fastest way out of an overlap, who leads the point, whether it slides, and sums of the step.
-NOW_A, NOW_B, T1, K, LAMBDA, LAST, SLIP, IMPACT, BEFORE, SLOW, OUT, FOLLOW, SLIDES, TOTAL, CONTACT = (
-    12, 15, 18, 21, 27, 30, 33, 35, 36, 37, 38, 39, 40, 41, 44)  # fmt: skip
+# slowest that bounces, the fastest way out of an overlap, who leads the point, whether it slides, sums of the step, and
+# the impulse that was remembered.
+NOW_A, NOW_B, T1, K, LAMBDA, LAST, SLIP, IMPACT, BEFORE, SLOW, OUT, FOLLOW, SLIDES, TOTAL, WARM, CONTACT = (
+    12, 15, 18, 21, 27, 30, 33, 35, 36, 37, 38, 39, 40, 41, 44, 47)  # fmt: skip
 FORCE, PLACE, MEMORY = 0, 3, 6  # what is remembered of a contact: force and slip, in the world
 IDENTITY = 4  # body a, body b, and the upper and lower half of the key
 
@@ -42,22 +43,34 @@ def second_tangent(contact: ti.template(), c: ti.i32):
 
 
 @ti.func
-def relative_velocity(c: ti.i32, a: ti.i32, b: ti.i32, contact: ti.template(), body: ti.template()):
-    """Of b against a at the contact, along the normal and the two tangents."""
-    u = triple(body, b, V) + triple(body, b, W).cross(triple(contact, c, NOW_B))
-    u -= triple(body, a, V) + triple(body, a, W).cross(triple(contact, c, NOW_A))
+def difference(c: ti.i32, a: ti.i32, b: ti.i32, v: ti.template(), w: ti.template(), contact: ti.template(),
+               body: ti.template()):  # fmt: skip
+    """Of the velocity of b against that of a at the contact, along the normal and the two tangents."""
+    u = triple(body, b, v) + triple(body, b, w).cross(triple(contact, c, NOW_B))
+    u -= triple(body, a, v) + triple(body, a, w).cross(triple(contact, c, NOW_A))
     return vec3(u.dot(triple(contact, c, N)), u.dot(triple(contact, c, T1)), u.dot(second_tangent(contact, c)))
 
 
 @ti.func
+def relative_velocity(c: ti.i32, a: ti.i32, b: ti.i32, contact: ti.template(), body: ti.template()):
+    return difference(c, a, b, V, W, contact, body)
+
+
+@ti.func
 def apply(c: ti.i32, a: ti.i32, b: ti.i32, impulse: vec3, contact: ti.template(), body: ti.template()):
+    give(c, a, b, V, W, impulse, contact, body)
+
+
+@ti.func
+def give(c: ti.i32, a: ti.i32, b: ti.i32, v: ti.template(), w: ti.template(), impulse: vec3, contact: ti.template(),
+         body: ti.template()):  # fmt: skip
     """An impulse (normal and tangents) on b, and its opposite on a."""
     P = impulse[0] * triple(contact, c, N) + impulse[1] * triple(contact, c, T1)
     P += impulse[2] * second_tangent(contact, c)
-    add(body, b, V, body[b, IM] * P)
-    add(body, b, W, times(body, b, J_NOW, triple(contact, c, NOW_B).cross(P)))
-    add(body, a, V, -body[a, IM] * P)
-    add(body, a, W, -times(body, a, J_NOW, triple(contact, c, NOW_A).cross(P)))
+    add(body, b, v, body[b, IM] * P)
+    add(body, b, w, times(body, b, J_NOW, triple(contact, c, NOW_B).cross(P)))
+    add(body, a, v, -body[a, IM] * P)
+    add(body, a, w, -times(body, a, J_NOW, triple(contact, c, NOW_A).cross(P)))
 
 
 @ti.func
@@ -112,13 +125,14 @@ def recall(c: ti.i32, k: ti.i32, count: ti.i32, h: ti.f32, identity: ti.template
     n, t, s = triple(contact, c, N), triple(contact, c, T1), second_tangent(contact, c)
     contact[c, LAST], contact[c, LAST + 1], contact[c, LAST + 2] = ti.max(force.dot(n), 0.0), force.dot(t), force.dot(s)
     contact[c, SLIP], contact[c, SLIP + 1] = slip.dot(t), slip.dot(s)
+    put(contact, c, WARM, triple(contact, c, LAST))
 
 
 @ti.func
-def remember(c: ti.i32, h: ti.f32, contact: ti.template(), memory: ti.template()):
+def remember(c: ti.i32, h: ti.f32, fresh: ti.f32, contact: ti.template(), memory: ti.template()):
     """Force and slip, for the next step; and the impulse of the whole step, as a vector of the world."""
     t, s = triple(contact, c, T1), second_tangent(contact, c)
-    last = triple(contact, c, LAST)
+    last = fresh * triple(contact, c, LAST) + (1.0 - fresh) * triple(contact, c, WARM)
     total = triple(contact, c, TOTAL)
     put(contact, c, TOTAL, total[0] * triple(contact, c, N) + total[1] * t + total[2] * s)
     put(memory, c, FORCE, (last[0] * triple(contact, c, N) + last[1] * t + last[2] * s) / h)
@@ -167,7 +181,7 @@ def begin_contact(c: ti.i32, a: ti.i32, b: ti.i32, moving: ti.i32, contact: ti.t
 
 
 @ti.func
-def rub(c: ti.i32, u: vec3, hold: ti.f32, contact: ti.template()):
+def rub(c: ti.i32, u: vec3, contact: ti.template()):
     """The tangential impulse that friction adds, for a relative velocity u.
 
     It stops what sticks, by the exact 2 x 2 matrix, if the cone allows. What slides gets it against its velocity: the
@@ -175,9 +189,8 @@ def rub(c: ti.i32, u: vec3, hold: ti.f32, contact: ti.template()):
     k11, k12, k22 = contact[c, K + 3], contact[c, K + 4], contact[c, K + 5]
     old1, old2 = contact[c, LAMBDA + 1], contact[c, LAMBDA + 2]
     most = contact[c, MU] * (contact[c, LAMBDA] + contact[c, IMPACT])
-    f1, f2 = u[1] + hold * contact[c, SLIP], u[2] + hold * contact[c, SLIP + 1]
     det = ti.max(k11 * k22 - k12 * k12, 1e-12 * k11 * k22)
-    new1, new2 = old1 - (k22 * f1 - k12 * f2) / det, old2 - (k11 * f2 - k12 * f1) / det
+    new1, new2 = old1 - (k22 * u[1] - k12 * u[2]) / det, old2 - (k11 * u[2] - k12 * u[1]) / det
     contact[c, SLIDES] = 0.0
     if new1 * new1 + new2 * new2 > most * most:
         largest = 0.5 * (k11 + k22) + ti.sqrt(0.25 * (k11 - k22) ** 2 + k12 * k12)
@@ -193,27 +206,66 @@ def rub(c: ti.i32, u: vec3, hold: ti.f32, contact: ti.template()):
 @ti.func
 def solve_contact(c: ti.i32, a: ti.i32, b: ti.i32, moving: ti.i32, h: ti.f32, contact: ti.template(),
                   body: ti.template()):  # fmt: skip
-    """One visit of Gauss-Seidel: friction first, because what must not be violated comes last."""
+    """One visit of Gauss-Seidel: friction first, because what must not be violated comes last. Says by how much it
+    changed the velocity along the normal."""
     u, gap, old = relative_velocity(c, a, b, contact, body), contact[c, GAP], contact[c, LAMBDA]
-    hold, allowed = 0.0, ti.max(gap, 0.0) / h
-    if moving == 1:
-        hold = HOLD / h
-        if gap < 0.0:
-            allowed = gap * ti.min(UNDO / h, ti.max(OUT_LEAST, -contact[c, OUT] / gap))
-    elif old > 0.0:
-        allowed = 0.0
-    if old > 0.0 or u[0] + allowed < 0.0:
-        d1, d2 = rub(c, u, hold, contact)
+    pressed = old > 0.0 or contact[c, LAST] > 0.0
+    allowed = 0.0
+    if moving == 1 and not pressed:
+        allowed = ti.max(gap, 0.0) / h
+    change = 0.0
+    if old > 0.0 or (u[0] + allowed < 0.0 and (moving == 1 or pressed or gap <= 0.0)):
+        d1, d2 = rub(c, u, contact)
         un = u[0] + contact[c, K + 1] * d1 + contact[c, K + 2] * d2
         new = ti.max(old - (un + allowed) / contact[c, K], 0.0)
         contact[c, LAMBDA] = new
         apply(c, a, b, vec3(new - old, d1, d2), contact, body)
+        change = ti.abs(new - old) * contact[c, K]
+    return change
+
+
+@ti.func
+def undo(c: ti.i32, a: ti.i32, b: ti.i32, h: ti.f32, contact: ti.template(), body: ti.template()):
+    """Velocities that undo an overlap and a slip, in addition to the true ones, which they must not touch: impulses
+    that remember overlaps are an integral control, and piles would rattle (unstable where a sweep closes less than
+    UNDO / (4 + 2 UNDO) of an error). What is pressed together also closes its gap in this way."""
+    gap, p = contact[c, GAP], difference(c, a, b, PUSH, SWAY, contact, body)
+    pressed = contact[c, LAMBDA] > 0.0
+    dn, d1, d2 = 0.0, 0.0, 0.0
+    rate = UNDO / h
+    if gap < 0.0:
+        rate = ti.min(rate, ti.max(OUT_LEAST, -contact[c, OUT] / gap))
+    if pressed or gap < 0.0:
+        dn = -(p[0] + rate * gap) / contact[c, K]
+    if not pressed:
+        dn = ti.max(dn, 0.0)
+    elif contact[c, SLIDES] == 0.0:
+        d1 = -(p[1] + HOLD / h * contact[c, SLIP] + contact[c, K + 1] * dn) / contact[c, K + 3]
+        d2 = -(p[2] + HOLD / h * contact[c, SLIP + 1] + contact[c, K + 2] * dn + contact[c, K + 4] * d1)
+        d2 /= contact[c, K + 5]
+    if pressed or dn > 0.0:
+        give(c, a, b, PUSH, SWAY, vec3(dn, d1, d2), contact, body)
+        if body[a, IM] > 0.0 and body[b, IM] > 0.0:
+            keep_angular_momentum(c, a, b, h, vec3(dn, d1, d2), contact, body)
+
+
+@ti.func
+def keep_angular_momentum(c: ti.i32, a: ti.i32, b: ti.i32, h: ti.f32, impulse: vec3, contact: ti.template(),
+                          body: ti.template()):  # fmt: skip
+    """Bodies that are moved aside by P h / m while they pass each other change their angular momentum by
+    h P x (v_b - v_a): they get the opposite as spin, the heavier one more of it."""
+    P = impulse[0] * triple(contact, c, N) + impulse[1] * triple(contact, c, T1)
+    P += impulse[2] * second_tangent(contact, c)
+    gained = h * P.cross(triple(body, b, V) - triple(body, a, V))
+    share = body[b, IM] / (body[a, IM] + body[b, IM])
+    add(body, a, W, -share * times(body, a, J_NOW, gained))
+    add(body, b, W, -(1.0 - share) * times(body, b, J_NOW, gained))
 
 
 @ti.func
 def move_contact(c: ti.i32, a: ti.i32, b: ti.i32, h: ti.f32, contact: ti.template(), body: ti.template()):
     """Gap and slip after the motion. What slides, or is not pressed together, forgets where it stuck."""
-    u = relative_velocity(c, a, b, contact, body)
+    u = relative_velocity(c, a, b, contact, body) + difference(c, a, b, PUSH, SWAY, contact, body)
     contact[c, GAP] = contact[c, GAP] + h * u[0]
     keep = ti.select(contact[c, SLIDES] == 0.0 and contact[c, LAMBDA] > 0.0, 1.0, 0.0)
     contact[c, SLIP] = keep * (contact[c, SLIP] + h * u[1])
@@ -230,13 +282,22 @@ def end_contact(c: ti.i32, contact: ti.template()):
 
 
 @ti.func
-def collide_pair(first: ti.i32, last: ti.i32, a: ti.i32, b: ti.i32, contact: ti.template(), body: ti.template()):
-    """Newton's law for a pair: those of its contacts that bounce leave at e times the speed at which they came."""
+def kicked(c: ti.i32, a: ti.i32, b: ti.i32, share: ti.f32, contact: ti.template(), body: ti.template()):
+    """What the kick of this half has added to the velocity along the normal."""
+    return share * triple(contact, c, N).dot(triple(body, b, KICK) - triple(body, a, KICK))
+
+
+@ti.func
+def collide_pair(first: ti.i32, last: ti.i32, a: ti.i32, b: ti.i32, share: ti.f32, contact: ti.template(),
+                 body: ti.template()):  # fmt: skip
+    """Newton's law for a pair: those of its contacts that bounce leave at e times the speed at which they came. That is
+    for speeds before the kick of this half: else the kick would be reversed as well, and energy gained."""
     for _ in range(IMPACT_ROUNDS):
         for c in range(first, last):
             if contact[c, BEFORE] < 0.0:
                 u, old = relative_velocity(c, a, b, contact, body), contact[c, SLIDES]
-                new = ti.max(old - (u[0] + contact[c, BOUNCE] * contact[c, BEFORE]) / contact[c, K], 0.0)
+                wanted = kicked(c, a, b, share, contact, body) - contact[c, BOUNCE] * contact[c, BEFORE]
+                new = ti.max(old - (u[0] - wanted) / contact[c, K], 0.0)
                 contact[c, SLIDES] = new
                 apply(c, a, b, vec3(new - old, 0.0, 0.0), contact, body)
     for c in range(first, last):
@@ -245,7 +306,7 @@ def collide_pair(first: ti.i32, last: ti.i32, a: ti.i32, b: ti.i32, contact: ti.
 
 
 @ti.func
-def impacts(m: ti.i32, h: ti.f32, pair: ti.template(), contact: ti.template(), body: ti.template()):
+def impacts(m: ti.i32, h: ti.f32, share: ti.f32, pair: ti.template(), contact: ti.template(), body: ti.template()):
     """Lets those pairs collide that would meet in this substep, one after the other. Says how many did: an impact may
     cause the next, as in Newton's cradle."""
     collided, first = 0, 0
@@ -256,12 +317,13 @@ def impacts(m: ti.i32, h: ti.f32, pair: ti.template(), contact: ti.template(), b
             if contact[last, BOUNCE] > 0.0:
                 un = relative_velocity(last, a, b, contact, body)[0]
                 if un < -contact[last, SLOW] - STILL and contact[last, GAP] + h * un < 0.0:
-                    strikes, contact[last, BEFORE] = 1, un
+                    strikes = 1
+                    contact[last, BEFORE] = ti.min(un - kicked(last, a, b, share, contact, body), -STILL)
             last, going = last + 1, 0
             if last < m:
                 going = ti.select(pair[last, 0] == a and pair[last, 1] == b, 1, 0)
         if strikes == 1:
-            collide_pair(first, last, a, b, contact, body)
+            collide_pair(first, last, a, b, share, contact, body)
             collided += 1
         first = last
     return collided
