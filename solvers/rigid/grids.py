@@ -67,7 +67,7 @@ def surface_features(shape: Shape) -> tuple[Array, Array, Array, Array]:
     surface = shape.surface if isinstance(shape, Mesh) else Surface(*shape.triangles())
     sharp, outs = surface.sharp_edges()
     vertices = np.unique(surface.faces if len(surface.vertices) <= MOST_VERTICES else sharp)
-    vertices = vertices[:: 1 + (len(vertices) - 1) // MOST_VERTICES]
+    vertices = vertices[:: 1 + len(vertices) // MOST_VERTICES]
     if len(sharp) > MOST_SEGMENTS:  # short pieces of curves, which their ends stand for
         length = np.linalg.norm(np.diff(surface.vertices[sharp], axis=1)[:, 0], axis=1)
         longest = np.sort(np.argsort(-length, kind="stable")[:MOST_SEGMENTS])

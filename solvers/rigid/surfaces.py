@@ -15,7 +15,7 @@ import taichi as ti
 
 from pliant.core.backend import mat3, vec3
 from pliant.solvers.rigid.candidates import COUNTS, SAMPLES, SEARCH, add, vector
-from pliant.solvers.rigid.distances import DETAIL, HIGH, KIND, LOW, PLANE, UNBOUNDED, distance, three
+from pliant.solvers.rigid.distances import DETAIL, GRID, HIGH, KIND, LOW, PLANE, UNBOUNDED, distance, three
 from pliant.solvers.rigid.features import CIRCLE, FLAT_ENDS, OUT, POINT, RADIUS, SEGMENT, P, U, V
 
 MOST_SAMPLES = 16  # intervals of a curve; a circle has always so many
@@ -35,6 +35,9 @@ DIRECTIONS, TURNS = 14, 5  # from which a ball looks for further contacts with w
 SETTLED = 0.999  # cosine between the direction of a contact and its normal
 ABOVE = 1e30
 
+ROUNDED = 0.998  # cosine (3.6 degrees) between normals at a place and beside it: if they differ more, there is a rim
+PLAIN, AGAIN, FIRST_LOOK, BESIDE = range(4)  # looks at a place: as it is, or from inside of its body
+
 # States: those that wait for a distance, and those that choose what is next.
 FORM, NEAR, SAMPLE, BISECT, REACH, TOUCH, AROUND, NEXT, ITEMS, ITEM, DONE = range(11)
 # What a search knows, in reals: the curve in the frame of the part, ...
@@ -44,7 +47,7 @@ T, LO, HI, BEFORE, AFTER, FALLS, RISES, NORMAL, SHARP, DEPTH_T, AT = (
     SEARCH + k for k in (16, 17, 18, 19, 22, 25, 26, 27, 30, 31, 32))  # fmt: skip
 ENDS, END_DEPTHS, COVERED, WAY = (SEARCH + k for k in (33, 35, 37, 38))
 # ...what does not change during a pair, and what is to be added.
-MARGIN, MERGE, BACK, GAP_, POINT_, NORMAL_ = (SEARCH + k for k in (41, 42, 43, 44, 45, 48))
+MARGIN, MERGE, BACK, GAP_, POINT_, NORMAL_, CLEAR, CLEAR_GAP = (SEARCH + k for k in (41, 42, 43, 44, 45, 48, 51, 54))
 # In whole numbers.
 NOTED, SHAPE, KEY, CODE, SAMPLES_K, K, TURN, NUMBER, STANDS, DEEPEST, LONG, BENT = (COUNTS + k for k in range(12))
 
@@ -301,21 +304,34 @@ def _next_item(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.i3
 
 
 @ti.func
+def _pull(turn: ti.i32) -> ti.f32:
+    """Whether a place is looked at from inside of the body."""
+    return ti.select(turn == AGAIN or turn == FIRST_LOOK, 1.0, 0.0)
+
+
+@ti.func
 def _touched(desk: ti.i32, x: vec3, out: vec3, normal: vec3, distance: ti.f32, tangent: vec3, convex: ti.i32,
              real: ti.template(), whole: ti.template()) -> ti.i32:  # fmt: skip
     """Adds a point of a feature if it is near the part and faces it. A sharp one that faces away may lie a little
     within a rim that is flush with it, where another face is nearer than the one it stands on: it is then looked at
-    from a little farther inside of its own body."""
+    from a little farther inside of its own body. A grid rounds rims, so that there the look from inside comes first."""
     r, state, turn, n = real[desk, R_], TOUCH, whole[desk, TURN], normal
-    back = turn * real[desk, BACK] * out
+    back = _pull(turn) * real[desk, BACK] * out
     gap = distance + n.dot(back) - r
     if whole[desk, BENT] == 1:
         n, gap = vector(desk, NORMAL, real), real[desk, DEPTH_T] / real[desk, SHARP]
+    elif turn == BESIDE:
+        clear = vector(desk, CLEAR, real)
+        if n.dot(clear) < ROUNDED and clear.dot(out) < -FACING and ti.abs(real[desk, CLEAR_GAP]) < real[desk, BACK]:
+            n, gap = clear, real[desk, CLEAR_GAP]
     faces = r > 0.0 or n.dot(out) < -FACING
-    if turn + whole[desk, BENT] == 0 and not faces and gap < real[desk, MARGIN]:
-        whole[desk, TURN] = 1
+    if turn == FIRST_LOOK:
+        whole[desk, TURN], real[desk, CLEAR_GAP] = BESIDE, gap
+        _store(desk, CLEAR, n, real)
+    elif turn + whole[desk, BENT] == PLAIN and not faces and gap < real[desk, MARGIN]:
+        whole[desk, TURN] = AGAIN
     else:
-        if turn == 1 and ti.abs(gap) > real[desk, BACK]:
+        if turn == AGAIN and ti.abs(gap) > real[desk, BACK]:
             faces = False
         if real[desk, FLAT] > 0.0 and ti.abs(n.dot(tangent)) > SQUARE * tangent.norm():
             faces = False
@@ -375,7 +391,10 @@ def search(desk: ti.i32, found: ti.i32, first: ti.i32, last: ti.i32, Q: mat3, sh
            whole: ti.template()) -> ti.i32:  # fmt: skip
     """Adds candidates for the features, from `first` to `last`, of a form that lies within `reach` of its `middle`. Q
     and `shift` bring it to the frame of the part; R and `origin` bring that to the world, and `sign` turns normals."""
-    real[desk, MARGIN], real[desk, MERGE], real[desk, BACK] = margin, merge, depth
+    back = depth
+    if parts[part, KIND] == GRID:
+        back = ti.max(depth, parts[part, DETAIL])
+    real[desk, MARGIN], real[desk, MERGE], real[desk, BACK] = margin, merge, back
     convex = ti.cast(parts[part, DETAIL] >= UNBOUNDED, ti.i32)
     f, state, count = first - 1, FORM, found
     while f < last and first < last:
@@ -384,7 +403,9 @@ def search(desk: ti.i32, found: ti.i32, first: ti.i32, last: ti.i32, Q: mat3, sh
             x, tangent = _wanted(desk, state, real, whole)
         if state == TOUCH:
             out = _out_of(desk, real[desk, T], real, whole)
-            x -= whole[desk, TURN] * depth * out
+            if whole[desk, TURN] == PLAIN and parts[part, KIND] == GRID and real[desk, R_] == 0.0:
+                whole[desk, TURN] = FIRST_LOOK
+            x -= _pull(whole[desk, TURN]) * back * out
         answer = distance(x, part, parts, grid)
         n, d = vec3(answer[0], answer[1], answer[2]), answer[3]
         whole[desk, NOTED] = -1
