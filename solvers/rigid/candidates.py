@@ -6,7 +6,7 @@ from pliant.core.backend import vec3
 
 # Columns of scratch that a pair works in: reals...
 GAP, POINT, NORMAL, EACH = 0, 1, 4, 7  # of a candidate
-MOST = 64  # candidates
+MOST = 96  # candidates
 SAMPLES = MOST * EACH  # distances along a curve
 POLYGON = SAMPLES + 32  # two polygons that are clipped in turns
 CORNERS_MOST = 16  # of a polygon: four, and one more for each of four planes, twice that for safety
@@ -24,13 +24,14 @@ CLEARLY = 1.001  # times as far: by so much a point must be better to be preferr
 
 
 @ti.func
-def add(desk: ti.i32, count: ti.i32, gap: ti.f32, point: vec3, normal: vec3, key: ti.i32, real: ti.template(),
-        whole: ti.template()) -> ti.i32:  # fmt: skip
-    """Notes a candidate; where there are too many, in place of the shallowest if it is deeper. Returns their number."""
+def add(desk: ti.i32, count: ti.i32, gap: ti.f32, point: vec3, normal: vec3, key: ti.i32, tie: ti.f32,
+        real: ti.template(), whole: ti.template()) -> ti.i32:  # fmt: skip
+    """Notes a candidate; where there are too many, in place of the shallowest if it is deeper by `tie`. Returns their
+    number."""
     place, result = count, count + 1
     if count == MOST:
         result, place = MOST, -1
-        widest = gap
+        widest = gap + tie
         for c in range(MOST):
             if real[desk, c * EACH + GAP] > widest:
                 widest, place = real[desk, c * EACH + GAP], c
@@ -82,9 +83,10 @@ def _deepest(desk: ti.i32, count: ti.i32, tie: ti.f32, real: ti.template(), whol
 
 
 @ti.func
-def _spread(desk: ti.i32, count: ti.i32, length: ti.f32, real: ti.template(), whole: ti.template()) -> ti.i32:
-    """The one that is farthest from all chosen ones, where a turn of the normal counts like a way of that times
-    `length`: the points that span most (farthest point sampling, Gonzalez 1985)."""
+def _spread(desk: ti.i32, count: ti.i32, length: ti.f32, margin: ti.f32, real: ti.template(), whole: ti.template()
+            ) -> ti.i32:  # fmt: skip
+    """The one that is farthest from all chosen ones (farthest point sampling, Gonzalez 1985): the points that span most.
+    A turn of the normal counts like a way of that times `length`, and what is nearly out of reach counts little."""
     best, most = -1, -1.0
     for i in range(count):
         if whole[desk, MOST + i] == WAITS:
@@ -95,17 +97,18 @@ def _spread(desk: ti.i32, count: ti.i32, length: ti.f32, real: ti.template(), wh
                     between = (vector(desk, j * EACH + POINT, real) - x).norm_sqr()
                     turn = (vector(desk, j * EACH + NORMAL, real) - n).norm_sqr()
                     away = ti.min(away, between + length * length * turn)
+            away *= (margin - real[desk, i * EACH + GAP]) ** 2
             if away > CLEARLY * most:
                 best, most = i, away
     return best
 
 
 @ti.func
-def reduce(desk: ti.i32, count: ti.i32, near: ti.f32, length: ti.f32, tie: ti.f32, real: ti.template(),
+def reduce(desk: ti.i32, count: ti.i32, near: ti.f32, length: ti.f32, margin: ti.f32, tie: ti.f32, real: ti.template(),
            whole: ti.template()) -> ti.i32:  # fmt: skip
-    """Leaves at most `KEPT` candidates in the state CHOSEN, and returns how many: the deepest, and those that span most.
-    What is nearer than `near` to a deeper one is dropped; depths that differ by less than `tie` are equal, so that
-    nothing changes while nothing moves."""
+    """Leaves at most `KEPT` candidates in the state CHOSEN, and returns how many: the deepest, and those that span
+    most. What is nearer than `near` to a deeper one is dropped; depths that differ by less than `tie` are equal, so
+    that nothing changes while nothing moves."""
     remaining = _merge(desk, count, near, tie, real, whole)
     if remaining <= KEPT:
         for i in range(count):
@@ -117,7 +120,7 @@ def reduce(desk: ti.i32, count: ti.i32, near: ti.f32, length: ti.f32, tie: ti.f3
             if chosen == 0:
                 best = _deepest(desk, count, tie, real, whole)
             else:
-                best = _spread(desk, count, length, real, whole)
+                best = _spread(desk, count, length, margin, real, whole)
             whole[desk, MOST + best] = CHOSEN
     return ti.min(remaining, KEPT)
 

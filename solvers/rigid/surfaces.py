@@ -16,7 +16,20 @@ import taichi as ti
 from pliant.core.backend import mat3, vec3
 from pliant.solvers.rigid.candidates import COUNTS, SAMPLES, SEARCH, add, vector
 from pliant.solvers.rigid.distances import DETAIL, GRID, HIGH, KIND, LOW, PLANE, UNBOUNDED, distance, three
-from pliant.solvers.rigid.features import CIRCLE, FLAT_ENDS, OUT, POINT, RADIUS, SEGMENT, P, U, V
+from pliant.solvers.rigid.features import (
+    AROUND_IT,
+    BEGIN,
+    CIRCLE,
+    FLAT_ENDS,
+    OUT,
+    POINT,
+    RADIUS,
+    SEGMENT,
+    STOP,
+    P,
+    U,
+    V,
+)
 
 MOST_SAMPLES = 16  # intervals of a curve; a circle has always so many
 BISECTIONS = 14  # halvings of such an interval: 4e-6 of a curve
@@ -31,15 +44,16 @@ MOST_MINIMA = 5  # along one curve
 MINIMUM = 16  # codes of minima and ends begin here, after those of points of a circle
 CODES = 32  # of one feature; keys are code + CODES * (feature + FEATURES * (side + 2 * part))
 FEATURES = 1 << 16
-DIRECTIONS, TURNS = 14, 5  # from which a ball looks for further contacts with what is not convex, and how often it turns
-SETTLED = 0.999  # cosine between the direction of a contact and its normal
+DIRECTIONS, TURNS = 14, 8  # from which a ball looks for more contacts with what is not convex, and how often it turns
+SETTLED = 0.9999  # cosine between the direction of a contact and its normal
+ANOTHER = 0.98  # cosine (11 degrees) between the normals of a ball's nearest contact and of others, at most
 ABOVE = 1e30
 
 ROUNDED = 0.998  # cosine (3.6 degrees) between normals at a place and beside it: if they differ more, there is a rim
 PLAIN, AGAIN, FIRST_LOOK, BESIDE = range(4)  # looks at a place: as it is, or from inside of its body
 
 # States: those that wait for a distance, and those that choose what is next.
-FORM, NEAR, SAMPLE, BISECT, REACH, TOUCH, AROUND, NEXT, ITEMS, ITEM, DONE = range(11)
+GROUP, NEAR, SAMPLE, BISECT, REACH, TOUCH, AROUND, NEXT, ITEMS, ITEM, DONE = range(11)
 # What a search knows, in reals: the curve in the frame of the part, ...
 CURVE_P, CURVE_U, CURVE_V, CURVE_OUT, R_, FLAT, FIRST, LAST = (SEARCH + k for k in (0, 3, 6, 9, 12, 13, 14, 15))
 # ...place and bracket, gradients and derivatives at both of its sides, the minimum, and the ends around it, ...
@@ -49,7 +63,8 @@ ENDS, END_DEPTHS, COVERED, WAY = (SEARCH + k for k in (33, 35, 37, 38))
 # ...what does not change during a pair, and what is to be added.
 MARGIN, MERGE, BACK, GAP_, POINT_, NORMAL_, CLEAR, CLEAR_GAP = (SEARCH + k for k in (41, 42, 43, 44, 45, 48, 51, 54))
 # In whole numbers.
-NOTED, SHAPE, KEY, CODE, SAMPLES_K, K, TURN, NUMBER, STANDS, DEEPEST, LONG, BENT = (COUNTS + k for k in range(12))
+NOTED, SHAPE, KEY, CODE, SAMPLES_K, K, TURN, NUMBER, STANDS, DEEPEST, LONG, BENT, ROUNDS = (
+    COUNTS + k for k in range(13))  # fmt: skip
 
 
 @ti.func
@@ -288,10 +303,12 @@ def _items(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.i32:
 
 @ti.func
 def _next_item(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.i32:
-    """The next of the minimum and its ends. At a kink inside, depth is measured along the combined normal."""
+    """The next of the minimum and its ends. At a kink inside, which a grid rounds, depth is measured
+    along the combined normal."""
     state, base = ITEM, MINIMUM + 3 * (whole[desk, NUMBER] - 1)
     code, at, wanted = whole[desk, CODE] + 1, real[desk, AT], whole[desk, DEEPEST] == 1
-    bent = code == base and real[desk, SHARP] < SAME and real[desk, DEPTH_T] < 0.0 and real[desk, R_] == 0.0
+    kink = real[desk, SHARP] < SAME and real[desk, DEPTH_T] < 0.0
+    bent = code == base and real[desk, R_] == 0.0 and (kink or whole[desk, ROUNDS] == 1)
     if code > base:
         at = real[desk, ENDS + ti.min(code - base - 1, 1)]
         wanted = whole[desk, LONG] == 1 and at > END and at < 1.0 - END
@@ -343,6 +360,7 @@ def _touched(desk: ti.i32, x: vec3, out: vec3, normal: vec3, distance: ti.f32, t
             state = DONE
             if r > 0.0 and convex == 0:
                 state, whole[desk, K], whole[desk, TURN] = AROUND, -1, TURNS
+                _store(desk, CLEAR, n, real)
     return state
 
 
@@ -373,7 +391,7 @@ def _around(desk: ti.i32, x: vec3, n: vec3, d: ti.f32, real: ti.template(), whol
     k, turn, way, state = whole[desk, K], whole[desk, TURN] + 1, -n, AROUND
     settled = n.dot(vector(desk, WAY, real)) < -SETTLED
     if settled or turn >= TURNS:
-        if settled and k >= 0:
+        if settled and k >= 0 and n.dot(vector(desk, CLEAR, real)) < ANOTHER:
             _note(desk, d, x - 0.5 * d * n, n, 1 + k, real, whole)
         k, turn = k + 1, 0
         way = _direction(k)
@@ -385,57 +403,66 @@ def _around(desk: ti.i32, x: vec3, n: vec3, d: ti.f32, real: ti.template(), whol
 
 
 @ti.func
-def search(desk: ti.i32, found: ti.i32, first: ti.i32, last: ti.i32, Q: mat3, shift: vec3, middle: vec3, reach: ti.f32,
-           part: ti.i32, first_key: ti.i32, R: mat3, origin: vec3, sign: ti.f32, margin: ti.f32, merge: ti.f32,
-           depth: ti.f32, features: ti.template(), parts: ti.template(), grid: ti.template(), real: ti.template(),
-           whole: ti.template()) -> ti.i32:  # fmt: skip
-    """Adds candidates for the features, from `first` to `last`, of a form that lies within `reach` of its `middle`. Q
-    and `shift` bring it to the frame of the part; R and `origin` bring that to the world, and `sign` turns normals."""
+def search(desk: ti.i32, found: ti.i32, first: ti.i32, last: ti.i32, Q: mat3, shift: vec3, part: ti.i32,
+           first_key: ti.i32, R: mat3, origin: vec3, sign: ti.f32, margin: ti.f32, merge: ti.f32, depth: ti.f32,
+           groups: ti.template(), features: ti.template(), parts: ti.template(), grid: ti.template(),
+           real: ti.template(), whole: ti.template()) -> ti.i32:  # fmt: skip
+    """Adds candidates for the groups of features, from `first` to `last`, of a form. Q and `shift` bring it to the frame
+    of the part; R and `origin` bring that to the world, and `sign` turns normals."""
     back = depth
     if parts[part, KIND] == GRID:
         back = ti.max(depth, parts[part, DETAIL])
     real[desk, MARGIN], real[desk, MERGE], real[desk, BACK] = margin, merge, back
+    whole[desk, ROUNDS] = ti.cast(parts[part, KIND] == GRID, ti.i32)
     convex = ti.cast(parts[part, DETAIL] >= UNBOUNDED, ti.i32)
-    f, state, count = first - 1, FORM, found
-    while f < last and first < last:
-        x, tangent, out = Q @ middle + shift, vec3(0.0), vec3(0.0)
-        if state != FORM:
-            x, tangent = _wanted(desk, state, real, whole)
-        if state == TOUCH:
-            out = _out_of(desk, real[desk, T], real, whole)
-            if whole[desk, TURN] == PLAIN and parts[part, KIND] == GRID and real[desk, R_] == 0.0:
-                whole[desk, TURN] = FIRST_LOOK
-            x -= _pull(whole[desk, TURN]) * back * out
-        answer = distance(x, part, parts, grid)
-        n, d = vec3(answer[0], answer[1], answer[2]), answer[3]
-        whole[desk, NOTED] = -1
-        if state == FORM:
-            f, state = ti.select(d - reach < margin, f, last), DONE
-        elif state == NEAR:
-            state = _near(desk, d, part, parts, real, whole)
-        elif state == SAMPLE:
-            state = _sampled(desk, d, real, whole)
-        elif state == BISECT:
-            state = _bisected(desk, n, d, n.dot(tangent), real, whole)
-        elif state == REACH:
-            state = _reached(desk, n, d, real, whole)
-        elif state == TOUCH:
-            state = _touched(desk, x, out, n, d, tangent, convex, real, whole)
-        elif state == AROUND:
-            state = _around(desk, x, n, d, real, whole)
-        if whole[desk, NOTED] >= 0 and real[desk, GAP_] < margin:
-            point, key = origin + R @ vector(desk, POINT_, real), whole[desk, KEY] + whole[desk, NOTED]
-            normal = sign * (R @ vector(desk, NORMAL_, real))
-            count = add(desk, count, real[desk, GAP_], point, normal, key, real, whole)
-        while state > AROUND and state < DONE:
-            if state == ITEMS:
-                state = _items(desk, real, whole)
-            elif state == ITEM:
-                state = _next_item(desk, real, whole)
-            else:
-                state = _next(desk, real, whole)
+    group, f, end, state, count = first - 1, 0, 0, DONE, found
+    while group < last:
         if state == DONE:
             f, state = f + 1, NEAR
-            if f < last:
-                _load(desk, f, first_key + CODES * (f - first), Q, shift, features, real, whole)
+            if f >= end:
+                group, state = group + 1, GROUP
+                if group < last:
+                    f, end = ti.cast(groups[group, BEGIN], ti.i32) - 1, ti.cast(groups[group, STOP], ti.i32)
+            else:
+                key = first_key + CODES * (f - ti.cast(groups[first, BEGIN], ti.i32))
+                _load(desk, f, key, Q, shift, features, real, whole)
+        if group < last:
+            x, tangent, out = shift, vec3(0.0), vec3(0.0)
+            if state == GROUP:
+                x += Q @ three(groups, group, 0)
+            else:
+                x, tangent = _wanted(desk, state, real, whole)
+            if state == TOUCH:
+                out = _out_of(desk, real[desk, T], real, whole)
+                if whole[desk, TURN] == PLAIN and whole[desk, ROUNDS] == 1 and real[desk, R_] == 0.0:
+                    whole[desk, TURN] = FIRST_LOOK
+                x -= _pull(whole[desk, TURN]) * back * out
+            answer = distance(x, part, parts, grid)
+            n, d = vec3(answer[0], answer[1], answer[2]), answer[3]
+            whole[desk, NOTED] = -1
+            if state == GROUP:
+                f, state = ti.select(d - groups[group, AROUND_IT] < margin, f, end), DONE
+            elif state == NEAR:
+                state = _near(desk, d, part, parts, real, whole)
+            elif state == SAMPLE:
+                state = _sampled(desk, d, real, whole)
+            elif state == BISECT:
+                state = _bisected(desk, n, d, n.dot(tangent), real, whole)
+            elif state == REACH:
+                state = _reached(desk, n, d, real, whole)
+            elif state == TOUCH:
+                state = _touched(desk, x, out, n, d, tangent, convex, real, whole)
+            elif state == AROUND:
+                state = _around(desk, x, n, d, real, whole)
+            if whole[desk, NOTED] >= 0 and real[desk, GAP_] < margin:
+                point, key = origin + R @ vector(desk, POINT_, real), whole[desk, KEY] + whole[desk, NOTED]
+                normal = sign * (R @ vector(desk, NORMAL_, real))
+                count = add(desk, count, real[desk, GAP_], point, normal, key, CLEARLY * merge, real, whole)
+            while state > AROUND and state < DONE:
+                if state == ITEMS:
+                    state = _items(desk, real, whole)
+                elif state == ITEM:
+                    state = _next_item(desk, real, whole)
+                else:
+                    state = _next(desk, real, whole)
     return count
