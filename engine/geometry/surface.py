@@ -203,8 +203,8 @@ class Surface:
         return faces, np.where((count != 2) | (net != 0), -1.0, cosine), unit[faces].sum(axis=1)
 
     def sharp_edges(self, least: float = SHARP) -> tuple[Integers, Array]:
-        """(m, 2) vertices of the edges that are open or where faces turn by more than 30 degrees (that have normals with
-        a smaller cosine than `least`), and their normals."""
+        """(m, 2) vertices of the edges that are open or where faces turn by more than 30 degrees, or by another angle,
+        whose cosine is `least`; and their normals."""
         _, cosine, normals = self._turns
         return self._edges[0][cosine < least], normals[cosine < least]
 

@@ -1,9 +1,10 @@
-"""Contacts of two boxes: separating axes, and the overlap of two faces (Gottschalk et al. 1996; Ericson 2005, ch. 4, 5).
+"""Contacts of two boxes: separating axes, and the overlap of two faces (Gottschalk et al. 1996; Ericson 2005, ch. 4,
+5).
 
-Boxes are by far the commonest bodies, and are stacked face on face, where this is exact: contacts are the corners of the
-overlap of two faces. A corner's key tells which corners and edges of both boxes make it, so that it stays the same when
-the two faces change their parts. Wherever it finds nothing (boxes that pass each other corner by corner), features and
-distances do (`surfaces.py`).
+Boxes are by far the commonest bodies, and are stacked face on face, where this is exact: contacts are the corners of
+the overlap of two faces. A corner's key tells which corners and edges of both boxes make it, so that it stays the same
+when the two faces change their parts. Wherever it finds nothing (boxes that pass each other corner by corner), features
+and distances do (`surfaces.py`).
 """
 
 import taichi as ti
@@ -24,8 +25,8 @@ def _sign(x: ti.f32) -> ti.f32:
 @ti.func
 def separating_axis(C: mat3, t: vec3, a: vec3, b: vec3, tie: ti.f32):
     """The axis along which boxes with half edges a and b are farthest apart, and how far. C has the axes of b as its
-    columns, and t is its centre, both in the frame of a. Axes: 0-2 normals of a, 3-5 of b, 6 + 3 i + j edge i of a times
-    edge j of b. An axis must be better than an earlier one by `tie`, lest they take turns."""
+    columns, and t is its centre, both in the frame of a. Axes: 0-2 normals of a, 3-5 of b, 6 + 3 i + j edge i of a
+    times edge j of b. An axis must be better than an earlier one by `tie`, lest they take turns."""
     apart, axis, edges = NOWHERE, 0, NOWHERE
     crossed = -1
     for i in ti.static(range(3)):
@@ -159,10 +160,12 @@ def _corner_code(first: ti.i32, second: ti.i32, k: ti.i32, sign: ti.f32, j: ti.i
 
 
 @ti.func
-def overlap_faces(desk: ti.i32, k: ti.i32, C: mat3, t: vec3, a: vec3, b: vec3, R: mat3, origin: vec3, flipped: ti.i32,
-                  margin: ti.f32, slop: ti.f32, real: ti.template(), whole: ti.template()) -> ti.i32:  # fmt: skip
-    """Face k of a box with half edges a (`a` of the pair, or `b` if flipped), and the face of the other that looks at it
-    most, cut by the sides of the first. All is in the frame of the first box, which R and `origin` bring to the world."""
+def overlap_faces(desk: ti.i32, k: ti.i32, C: mat3, t: vec3, a: vec3, b: vec3, R: mat3, origin: vec3,
+                  flipped: ti.i32, margin: ti.f32, slop: ti.f32, real: ti.template(), whole: ti.template()
+                  ) -> ti.i32:  # fmt: skip
+    """Face k of a box with half edges a (`a` of the pair, or `b` if flipped), and the face of the other that looks at
+    it most, cut by the sides of the first. All is in the frame of the first box, which R and `origin` bring to the
+    world."""
     sign, j = _sign(_at(t, k)), 0
     facing = vec3(_at(_column(C, 0), k), _at(_column(C, 1), k), _at(_column(C, 2), k))
     for axis in ti.static(range(1, 3)):

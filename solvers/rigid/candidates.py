@@ -85,8 +85,9 @@ def _deepest(desk: ti.i32, count: ti.i32, tie: ti.f32, real: ti.template(), whol
 @ti.func
 def _spread(desk: ti.i32, count: ti.i32, length: ti.f32, margin: ti.f32, real: ti.template(), whole: ti.template()
             ) -> ti.i32:  # fmt: skip
-    """The one that is farthest from all chosen ones (farthest point sampling, Gonzalez 1985): the points that span most.
-    A turn of the normal counts like a way of that times `length`, and what is nearly out of reach counts little."""
+    """The one that is farthest from all chosen ones (farthest point sampling, Gonzalez 1985): the points that span
+    most. A turn of the normal counts like a way of that times `length`, and what is nearly out of reach counts
+    little."""
     best, most = -1, -1.0
     for i in range(count):
         if whole[desk, MOST + i] == WAITS:

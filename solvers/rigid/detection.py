@@ -1,8 +1,8 @@
 """Who touches whom: from poses of bodies to contacts, in two kernels.
 
-Broad phase: bounds of all bodies are swept along one axis. Narrow phase: the pairs whose bounds overlap, each by itself:
-boxes by their faces (`boxes.py`), whatever else by features and distances (`surfaces.py`). What a pair finds is reduced
-to a few contacts (`candidates.py`), in rows of its own, so that the result does not depend on threads.
+Broad phase: bounds of all bodies are swept along one axis. Narrow phase: the pairs whose bounds overlap, each by
+itself: boxes by their faces (`boxes.py`), whatever else by features and distances (`surfaces.py`). What a pair finds is
+reduced to a few contacts (`candidates.py`), in rows of its own, so that the result does not depend on threads.
 """
 
 from collections.abc import Iterable, Sequence
@@ -80,8 +80,8 @@ def _against(desk: ti.i32, found: ti.i32, own: ti.i32, other: ti.i32, part: ti.i
 @long
 @ti.kernel
 def find_contacts(pairs: ti.i32, pair: IntTable, body: IntTable, pose: RealTable, unit: ti.f32, form: IntTable,
-                  size: RealTable, groups: RealTable, features: RealTable, parts: RealTable, grid: Reals, real: RealTable,
-                  whole: IntTable, many: Ints, key: Ints, contact: RealTable):  # fmt: skip
+                  size: RealTable, groups: RealTable, features: RealTable, parts: RealTable, grid: Reals,
+                  real: RealTable, whole: IntTable, many: Ints, key: Ints, contact: RealTable):  # fmt: skip
     """Contacts of each pair, sorted by key, in rows that belong to it."""
     for turn in range(turns(pairs)):
         p = task(turn)
@@ -151,7 +151,8 @@ class Detection:
     def _upload(self, kinds: list[Form]) -> None:
         """Tables of all forms."""
         features, parts, grid = np.zeros((0, COLUMNS)), np.zeros((0, PARTS)), np.zeros(0)
-        form, size, groups = np.zeros((len(kinds), 3), np.int32), np.zeros((len(kinds), 2)), np.zeros((0, GROUP_COLUMNS))
+        form, size = np.zeros((len(kinds), 3), np.int32), np.zeros((len(kinds), 2))
+        groups = np.zeros((0, GROUP_COLUMNS))
         for k, kind in enumerate(kinds):
             rows, some = kind.parts.copy(), kind.groups.copy()
             rows[:, FIRST], rows[:, FIRST + 1] = divmod(len(grid), PAGE)

@@ -1,10 +1,10 @@
 """Collision forms: what a rigid body's shape is for contacts.
 
-A form has a signed distance (its `parts`, see `distances.py`) and features: points, segments and circles with a
-radius, whose offset is its surface. Two bodies touch where a feature of one comes near the surface of the other, both ways:
-for a convex polyhedron vertices and edges are enough, a ball is its centre with a radius, a capsule its axis, a cylinder
-its two rims and its axis, a torus its ring. Planes and containers have distances only; a container that has corners
-is as many parts as it has smooth sides, for a body in a corner touches each of them.
+A form has a signed distance (its `parts`, see `distances.py`) and features: points, segments and circles with a radius,
+whose offset is its surface. Two bodies touch where a feature of one comes near the surface of the other, both ways: for
+a convex polyhedron vertices and edges are enough, a ball is its centre with a radius, a capsule its axis, a cylinder
+its two rims and its axis, a torus its ring. Planes and containers have distances only; a container that has corners is
+as many parts as it has smooth sides, for a body in a corner touches each of them.
 """
 
 import dataclasses
@@ -150,10 +150,11 @@ def _plane(shape: Plane, scale: float) -> Form:
 def _gridded(shape: Shape, scale: float, middle: Array) -> Form:
     """Of whatever has a distance and a surface."""
     grid = distance_grid(shape)
-    vertices, ends, faces = surface_features(shape)
-    features = [feature(POINT, 0.0, scale * (x - middle), out=n) for x, n in zip(*vertices, strict=True)]
-    features += [feature(SEGMENT, 0.0, scale * (x - middle), scale * (y - x), out=n) for (x, y), n in zip(*ends, strict=True)]
-    features += [feature(POINT, 0.0, scale * (x - middle), out=n, rank=1) for x, n in zip(*faces, strict=True)]
+    (corners, corner_outs), (ends, edge_outs), (points, normals) = surface_features(shape)
+    features = [feature(POINT, 0.0, x, out=n) for x, n in zip(scale * (corners - middle), corner_outs, strict=True)]
+    features += [feature(SEGMENT, 0.0, x, y - x, out=n)
+                 for (x, y), n in zip(scale * (ends - middle), edge_outs, strict=True)]  # fmt: skip
+    features += [feature(POINT, 0.0, x, out=n, rank=1) for x, n in zip(scale * (points - middle), normals, strict=True)]
     cell, last = scale * grid.cell, grid.dims - 1
     origin, thickness = scale * (grid.origin - middle), scale * grid.thickness
     row = part(d.GRID, (), np.zeros(3), thickness, detail=d.NODES_READ * float(cell.min()))

@@ -21,6 +21,7 @@ QUERY = 200_000  # points asked for at a time: bounds memory
 MOST_EDGES, MOST_VERTICES = 1024, 8192  # of a surface that has more they are thinned out
 FACE_POINTS, SMOOTH_POINTS = 200, 4000  # on faces beside vertices; on a smooth surface
 BENT = np.cos(np.radians(1.0))  # edges whose faces turn by more are features, if they are few
+ON_EDGE = 1e-4  # of the size of a surface: what is nearer to an edge lies on it
 GRID_VERSION = 1
 
 
@@ -76,9 +77,21 @@ def surface_features(shape: Shape) -> tuple[tuple[Array, Array], ...]:
     few = len(surface.vertices) <= MOST_VERTICES
     vertices = np.unique(surface.faces if few else surface.sharp_edges()[0])
     vertices = vertices[:: 1 + len(vertices) // MOST_VERTICES]
-    on_faces = sample_surface(shape, count=FACE_POINTS if few else SMOOTH_POINTS)
+    points, normals = sample_surface(shape, count=FACE_POINTS if few else SMOOTH_POINTS)
+    inner = _beside(points, surface.vertices[edges], ON_EDGE * float(np.ptp(surface.bounds, axis=0).max()))
+    on_faces = points[inner], normals[inner]
     corners = surface.vertices[vertices], _vertex_normals(surface)[vertices]
     return corners, (surface.vertices[edges], outs), on_faces
+
+
+def _beside(points: Array, edges: Array, near: float) -> Array:
+    """Which points are farther than `near` from all edges (m, 2, 3), which stand for them."""
+    beside = np.ones(len(points), bool)
+    for a, b in edges:
+        along = b - a
+        share = np.clip((points - a) @ along / max(float(along @ along), 1e-300), 0.0, 1.0)
+        beside &= np.linalg.norm(points - a - share[:, None] * along, axis=1) > near
+    return beside
 
 
 def _vertex_normals(surface: Surface) -> Array:

@@ -1,10 +1,10 @@
 """Contacts of any two forms: features of one against the signed distance of the other.
 
-A point is in contact where the distance is below the margin. Along a curve it is so at the minima of the distance, found
-by bisection of its derivative, and at both ends of the part where the normal is that of the minimum: thus a plank that
-lies across another stands on both rims. At a minimum with a kink (two edges that cross, one a little inside) the normal
-is the combination of the gradients on both sides that is perpendicular to the curve, as the conditions of optimality of
-a nonsmooth function have it (Clarke 1983): the normal of two edges.
+A point is in contact where the distance is below the margin. Along a curve it is so at the minima of the distance,
+found by bisection of its derivative, and at both ends of the part where the normal is that of the minimum: thus a plank
+that lies across another stands on both rims. At a minimum with a kink (two edges that cross, one a little inside) the
+normal is the combination of the gradients on both sides that is perpendicular to the curve, as the conditions of
+optimality of a nonsmooth function have it (Clarke 1983): the normal of two edges.
 
 Taichi copies a function to each place that calls it, and the distance is long: called at one place, the kernel compiles
 in seconds, called at eight in minutes. So a search is a machine that asks for one distance after the other (`search`);
@@ -50,7 +50,7 @@ ANOTHER = 0.98  # cosine (11 degrees) between the normals of a ball's nearest co
 ABOVE = 1e30
 
 ROUNDED = 0.998  # cosine (3.6 degrees) between normals at a place and beside it: if they differ more, there is a rim
-PLAIN, AGAIN, FIRST_LOOK, BESIDE = range(4)  # looks at a place: as it is, or from inside of its body
+PLAIN, BESIDE, AGAIN, FIRST_LOOK = range(4)  # looks at a place: as it is, or from inside of its body
 
 # States: those that wait for a distance, and those that choose what is next.
 GROUP, NEAR, SAMPLE, BISECT, REACH, TOUCH, AROUND, NEXT, ITEMS, ITEM, DONE = range(11)
@@ -147,7 +147,8 @@ def _within(desk: ti.i32, part: ti.i32, parts: ti.template(), real: ti.template(
 
 
 @ti.func
-def _near(desk: ti.i32, d: ti.f32, part: ti.i32, parts: ti.template(), real: ti.template(), whole: ti.template()) -> ti.i32:
+def _near(desk: ti.i32, d: ti.f32, part: ti.i32, parts: ti.template(), real: ti.template(), whole: ti.template()
+          ) -> ti.i32:  # fmt: skip
     """A feature is left out by the distance of its middle, and segments over planes, whose ends are points."""
     kind, length = whole[desk, SHAPE], vector(desk, CURVE_U, real).norm()
     reach, state = ti.select(kind == SEGMENT, 0.5 * length, length), DONE
@@ -211,7 +212,7 @@ def _next(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.i32:
                 before = real[desk, SAMPLES + ti.select(k > 0, k - 1, samples - 1)]
             if k < samples:
                 after = real[desk, SAMPLES + k + 1]
-            if own <= before and own <= after and own < most and first + step * k > real[desk, COVERED]:
+            if own <= before and own < after and own < most and first + step * k > real[desk, COVERED]:
                 low, high = first + step * (k - 1), first + step * (k + 1)
                 if not closed:
                     low, high = ti.max(low, first), ti.min(high, real[desk, LAST])
@@ -303,12 +304,11 @@ def _items(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.i32:
 
 @ti.func
 def _next_item(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.i32:
-    """The next of the minimum and its ends. At a kink inside, which a grid rounds, depth is measured
-    along the combined normal."""
+    """The next of the minimum and its ends. At a kink, which a grid rounds, depth is measured along
+    the combined normal."""
     state, base = ITEM, MINIMUM + 3 * (whole[desk, NUMBER] - 1)
     code, at, wanted = whole[desk, CODE] + 1, real[desk, AT], whole[desk, DEEPEST] == 1
-    kink = real[desk, SHARP] < SAME and real[desk, DEPTH_T] < 0.0
-    bent = code == base and real[desk, R_] == 0.0 and (kink or whole[desk, ROUNDS] == 1)
+    bent = code == base and real[desk, R_] == 0.0 and (real[desk, SHARP] < SAME or whole[desk, ROUNDS] == 1)
     if code > base:
         at = real[desk, ENDS + ti.min(code - base - 1, 1)]
         wanted = whole[desk, LONG] == 1 and at > END and at < 1.0 - END
@@ -323,7 +323,7 @@ def _next_item(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.i3
 @ti.func
 def _pull(turn: ti.i32) -> ti.f32:
     """Whether a place is looked at from inside of the body."""
-    return ti.select(turn == AGAIN or turn == FIRST_LOOK, 1.0, 0.0)
+    return ti.cast(turn >= AGAIN, ti.f32)
 
 
 @ti.func
@@ -407,8 +407,8 @@ def search(desk: ti.i32, found: ti.i32, first: ti.i32, last: ti.i32, Q: mat3, sh
            first_key: ti.i32, R: mat3, origin: vec3, sign: ti.f32, margin: ti.f32, merge: ti.f32, depth: ti.f32,
            groups: ti.template(), features: ti.template(), parts: ti.template(), grid: ti.template(),
            real: ti.template(), whole: ti.template()) -> ti.i32:  # fmt: skip
-    """Adds candidates for the groups of features, from `first` to `last`, of a form. Q and `shift` bring it to the frame
-    of the part; R and `origin` bring that to the world, and `sign` turns normals."""
+    """Adds candidates for the groups of features, from `first` to `last`, of a form. Q and `shift` bring it to the
+    frame of the part; R and `origin` bring that to the world, and `sign` turns normals."""
     back = depth
     if parts[part, KIND] == GRID:
         back = ti.max(depth, parts[part, DETAIL])
