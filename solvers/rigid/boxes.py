@@ -10,7 +10,7 @@ and distances do (`surfaces.py`).
 import taichi as ti
 
 from pliant.core.backend import mat3, vec3
-from pliant.solvers.rigid.candidates import CORNERS_MOST, LABEL, POLYGON, add
+from pliant.solvers.rigid.candidates import CORNERS_MOST, LABEL, POLYGON, put
 
 PARALLEL = 0.02  # sine below which edges are parallel: their cross product has lost its precision, and faces do as well
 BOX_KEYS = 1 << 28  # keys from here on are of this path
@@ -98,7 +98,8 @@ def cross_edges(desk: ti.i32, axis: ti.i32, C: mat3, t: vec3, a: vec3, b: vec3, 
     count, gap = 0, between.dot(normal)
     if gap < margin and ti.abs(s) < _at(a, i) + slack and ti.abs(u) < _at(b, j) + slack:
         key = BOX_KEYS + 16 + 12 * _edge_code(i, corner_a) + _edge_code(j, corner_b)
-        count = add(desk, 0, gap, R @ (0.5 * (p + s * own + q + u * other)), R @ normal, key, 0.0, real, whole)
+        put(desk, 0, gap, R @ (0.5 * (p + s * own + q + u * other)), R @ normal, key, real, whole)
+        count = 1
     return count
 
 
@@ -193,8 +194,8 @@ def overlap_faces(desk: ti.i32, k: ti.i32, C: mat3, t: vec3, a: vec3, b: vec3, R
             before = whole[desk, LABEL + ti.select(m > 0, m - 1, corners - 1)]
             code = _corner_code(before, whole[desk, LABEL + m], k, sign, j, other_sign, flipped)
             n = ti.select(flipped == 1, -1.0, 1.0) * (R @ normal)
-            count = add(desk, count, gap, origin + R @ (x - 0.5 * gap * normal), n, BOX_KEYS + code, 0.0, real,
-                        whole)  # fmt: skip
+            put(desk, count, gap, origin + R @ (x - 0.5 * gap * normal), n, BOX_KEYS + code, real, whole)
+            count += 1
     return count
 
 

@@ -29,7 +29,6 @@ REACH, THICKNESS = range(2)  # of reals of forms
 ARM_A, ARM_B, NORMAL, GAP = 0, 3, 6, 9  # of contacts
 
 NEAR = 0.05  # of the lesser thickness of two bodies: contacts that are nearer to each other are one
-TIE = 1e-3  # of that: depths that are equal
 DEPTH = 0.02  # of the lesser thickness: how far a rim that is flush with another may lie inside
 SLOP = 1e-3  # of the lesser thickness: how far a corner may overhang a face that it stands on; what is no better
 ROUNDING = 1e-5  # of the largest coordinate, by which bounds are widened: more than single precision loses
@@ -106,7 +105,7 @@ def find_contacts(pairs: ti.i32, pair: IntTable, body: IntTable, pose: RealTable
                                      thin, form, groups, features, parts, grid, real, whole)  # fmt: skip
             kept = 0
             if count > 0:
-                kept = c.reduce(desk, count, NEAR * thin, size[f, REACH], margin, TIE * NEAR * thin, real, whole)
+                kept = c.reduce(desk, count, NEAR * thin, size[f, REACH], margin, c.TIE * NEAR * thin, real, whole)
             last, written = -1, 0
             to_a, to_b = three(pose, a, OFFSET), three(pose, b, OFFSET) - between
             for _ in range(kept):

@@ -352,15 +352,17 @@ def _touched(desk: ti.i32, x: vec3, out: vec3, normal: vec3, distance: ti.f32, t
             faces = False
         if real[desk, FLAT] > 0.0 and ti.abs(n.dot(tangent)) > SQUARE * tangent.norm():
             faces = False
-        if faces:
+        alone = whole[desk, SHAPE] != POINT or r == 0.0 or convex == 1
+        if faces and alone:
             _note(desk, gap, x + back - (r + 0.5 * gap) * n, n, whole[desk, CODE], real, whole)
         whole[desk, BENT] = 0
         state = ti.select(whole[desk, STANDS] == 1, NEXT, ITEM)
         if whole[desk, SHAPE] == POINT:
             state = DONE
-            if r > 0.0 and convex == 0:
-                state, whole[desk, K], whole[desk, TURN] = AROUND, -1, TURNS
-                _store(desk, CLEAR, n, real)
+            if not alone:
+                state, whole[desk, K], whole[desk, TURN] = AROUND, -1, 0
+                _store(desk, WAY, -n, real)
+                _store(desk, CLEAR, vec3(0.0), real)
     return state
 
 
@@ -386,13 +388,15 @@ def _direction(k: ti.i32) -> vec3:
 
 @ti.func
 def _around(desk: ti.i32, x: vec3, n: vec3, d: ti.f32, real: ti.template(), whole: ti.template()) -> ti.i32:
-    """Further places where a ball touches what is not convex: minima of the distance on its surface, to which the
-    direction against the gradient leads."""
+    """Places where a ball touches what is not convex: minima of the distance on its surface, to which the direction
+    against the gradient leads, from that at its centre first. (Halfway between two walls, that is no place.)"""
     k, turn, way, state = whole[desk, K], whole[desk, TURN] + 1, -n, AROUND
     settled = n.dot(vector(desk, WAY, real)) < -SETTLED
     if settled or turn >= TURNS:
-        if settled and k >= 0 and n.dot(vector(desk, CLEAR, real)) < ANOTHER:
+        if settled and n.dot(vector(desk, CLEAR, real)) < ANOTHER:
             _note(desk, d, x - 0.5 * d * n, n, 1 + k, real, whole)
+            if k < 0 and d < real[desk, MARGIN]:
+                _store(desk, CLEAR, n, real)
         k, turn = k + 1, 0
         way = _direction(k)
         if k == DIRECTIONS:
@@ -457,7 +461,7 @@ def search(desk: ti.i32, found: ti.i32, first: ti.i32, last: ti.i32, Q: mat3, sh
             if whole[desk, NOTED] >= 0 and real[desk, GAP_] < margin:
                 point, key = origin + R @ vector(desk, POINT_, real), whole[desk, KEY] + whole[desk, NOTED]
                 normal = sign * (R @ vector(desk, NORMAL_, real))
-                count = add(desk, count, real[desk, GAP_], point, normal, key, CLEARLY * merge, real, whole)
+                count = add(desk, count, real[desk, GAP_], point, normal, key, merge, real, whole)
             while state > AROUND and state < DONE:
                 if state == ITEMS:
                     state = _items(desk, real, whole)
