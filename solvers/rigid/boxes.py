@@ -52,7 +52,7 @@ def separating_axis(C: mat3, t: vec3, a: vec3, b: vec3, tie: ti.f32):
 
 
 @ti.func
-def _column(C: mat3, j: ti.i32) -> vec3:
+def column(C: mat3, j: ti.i32) -> vec3:
     return ti.select(j == 0, vec3(C[0, 0], C[1, 0], C[2, 0]),
                      ti.select(j == 1, vec3(C[0, 1], C[1, 1], C[2, 1]), vec3(C[0, 2], C[1, 2], C[2, 2])))  # fmt: skip
 
@@ -79,18 +79,18 @@ def cross_edges(desk: ti.i32, axis: ti.i32, C: mat3, t: vec3, a: vec3, b: vec3, 
                 real: ti.template(), whole: ti.template()) -> ti.i32:  # fmt: skip
     """Two edges: the contact is midway between their nearest points (Ericson 2005, section 5.1.8)."""
     i, j = (axis - 6) // 3, (axis - 6) % 3
-    own, other = _unit(i), _column(C, j)
+    own, other = _unit(i), column(C, j)
     normal = own.cross(other).normalized()
     normal *= _sign(normal.dot(t))
     p, q, corner_a, corner_b = vec3(0.0), t, 0, 0
     for k in ti.static(range(3)):
-        column = vec3(C[0, k], C[1, k], C[2, k])
+        side = vec3(C[0, k], C[1, k], C[2, k])
         if k != i:
             p[k] = _sign(normal[k]) * a[k]
             corner_a |= ti.select(normal[k] < 0.0, 0, 1 << k)
         if k != j:
-            q -= _sign(normal.dot(column)) * b[k] * column
-            corner_b |= ti.select(normal.dot(column) < 0.0, 1 << k, 0)
+            q -= _sign(normal.dot(side)) * b[k] * side
+            corner_b |= ti.select(normal.dot(side) < 0.0, 1 << k, 0)
     between, c = q - p, other[0] * own[0] + other[1] * own[1] + other[2] * own[2]
     square = ti.max(1.0 - c * c, PARALLEL**2)
     s = (between.dot(own) - c * between.dot(other)) / square
@@ -168,14 +168,14 @@ def overlap_faces(desk: ti.i32, k: ti.i32, C: mat3, t: vec3, a: vec3, b: vec3, R
     it most, cut by the sides of the first. All is in the frame of the first box, which R and `origin` bring to the
     world."""
     sign, j = _sign(_at(t, k)), 0
-    facing = vec3(_at(_column(C, 0), k), _at(_column(C, 1), k), _at(_column(C, 2), k))
+    facing = vec3(_at(column(C, 0), k), _at(column(C, 1), k), _at(column(C, 2), k))
     for axis in ti.static(range(1, 3)):
         if ti.abs(facing[axis]) > ti.abs(_at(facing, j)):
             j = axis
     other_sign = -sign * _sign(_at(facing, j))
     j1, j2, k1, k2 = (j + 1) % 3, (j + 2) % 3, (k + 1) % 3, (k + 2) % 3
-    middle = t + other_sign * _at(b, j) * _column(C, j)
-    e1, e2 = _at(b, j1) * _column(C, j1), _at(b, j2) * _column(C, j2)
+    middle = t + other_sign * _at(b, j) * column(C, j)
+    e1, e2 = _at(b, j1) * column(C, j1), _at(b, j2) * column(C, j2)
     for m in range(4):
         x = middle + ti.select(m == 0 or m == 3, -1.0, 1.0) * e1 + ti.select(m < 2, -1.0, 1.0) * e2
         for l in ti.static(range(3)):

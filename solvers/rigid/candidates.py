@@ -11,7 +11,7 @@ SAMPLES = MOST * EACH  # distances along a curve
 POLYGON = SAMPLES + 32  # two polygons that are clipped in turns
 CORNERS_MOST = 16  # of a polygon: four, and one more for each of four planes, twice that for safety
 SEARCH = POLYGON + 2 * 3 * CORNERS_MOST  # what the search along a feature knows (`surfaces.py`)
-SPACING = SEARCH + 63  # of candidates that were too many
+SPACING, MISSED = SEARCH + 63, SEARCH + 62  # of candidates that were too many; the depth of what faces nothing
 REALS = SEARCH + 64
 # ...and whole numbers.
 LABEL = 2 * MOST  # keys of candidates, the state of each in the reduction, and labels of polygons

@@ -4,7 +4,7 @@ the part with the same normal. Each function takes one distance, or decides what
 import taichi as ti
 
 from pliant.core.backend import vec3
-from pliant.solvers.rigid.candidates import SAMPLES, vector
+from pliant.solvers.rigid.candidates import MISSED, SAMPLES, vector
 from pliant.solvers.rigid.distances import DETAIL, HIGH, KIND, LOW, PLANE, three
 from pliant.solvers.rigid.features import CIRCLE, POINT, SEGMENT
 from pliant.solvers.rigid.search_state import (
@@ -24,6 +24,7 @@ from pliant.solvers.rigid.search_state import (
     ENDS,
     FALLS,
     FIRST,
+    FLAT,
     HI,
     ITEM,
     ITEMS,
@@ -179,6 +180,8 @@ def bisected(desk: ti.i32, n: vec3, d: ti.f32, slope: ti.f32, real: ti.template(
         if falls < 0.0 and rises > 0.0:
             normal = (rises * vector(desk, BEFORE, real) - falls * vector(desk, AFTER, real)) / (rises - falls)
         sharp, at = normal.norm(), real[desk, T]
+        if sharp <= BLUNT and real[desk, R_] > 0.0:  # the middle of what is round lies in that of a plate: to one side
+            normal, sharp = n, 1.0
         if d < real[desk, MARGIN] + real[desk, R_] and sharp > BLUNT:
             store(desk, NORMAL, normal / sharp, real)
             real[desk, SHARP], real[desk, DEPTH_T], real[desk, AT] = sharp, d, at
@@ -187,6 +190,8 @@ def bisected(desk: ti.i32, n: vec3, d: ti.f32, slope: ti.f32, real: ti.template(
             state = ITEMS
             if whole[desk, SHAPE] == SEGMENT and sharp > SAME:
                 state = _begin_end(desk, 0, real, whole)
+        else:
+            real[desk, MISSED] = ti.min(real[desk, MISSED], d - (1.0 - real[desk, FLAT]) * real[desk, R_])
     else:
         real[desk, LO], real[desk, HI] = lo, hi
         real[desk, T] = ti.select(turn == 0, hi, 0.5 * (lo + hi))

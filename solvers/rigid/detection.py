@@ -19,6 +19,7 @@ from pliant.solvers.rigid.boxes import box_contacts
 from pliant.solvers.rigid.distances import FIRST, PAGE, PARTS, SIZES, UNBOUNDED, three
 from pliant.solvers.rigid.features import BEGIN, COLUMNS, GROUP_COLUMNS, STOP
 from pliant.solvers.rigid.forms import Form, PlacedForm
+from pliant.solvers.rigid.overlaps import push_apart
 from pliant.solvers.rigid.surfaces import CODES, FEATURES, search
 
 A, B, PART, BOXES = range(4)  # columns of pairs
@@ -96,6 +97,7 @@ def find_contacts(pairs: ti.i32, pair: IntTable, body: IntTable, pose: RealTable
                 half, other = three(parts, form[f, FIRST_PART], SIZES), three(parts, form[g, FIRST_PART], SIZES)
                 count, apart = box_contacts(desk, Ra, Rb, between, half, other, margin, SLOP * thin, real, whole)
             if count == 0 and apart < margin:
+                real[desk, c.MISSED] = 0.0
                 for side in range(2):
                     own, opposite, X, Y, x, y, sign = f, g, Ra, Rb, vec3(0.0), between, -1.0
                     if side == 1:
@@ -103,6 +105,10 @@ def find_contacts(pairs: ti.i32, pair: IntTable, body: IntTable, pose: RealTable
                     first_key = CODES * FEATURES * (side + 2 * pair[p, PART])
                     count = _against(desk, count, own, opposite, pair[p, PART], first_key, X, Y, x, y, sign, margin,
                                      thin, form, groups, features, parts, grid, real, whole)  # fmt: skip
+                missed = real[desk, c.MISSED]
+                if missed < -DEPTH * thin:
+                    count = push_apart(desk, count, missed, form[f, FIRST_PART], form[g, FIRST_PART], Ra, Rb, between,
+                                       parts, real, whole)  # fmt: skip
             kept = 0
             if count > 0:
                 kept = c.reduce(desk, count, NEAR * thin, size[f, REACH], margin, c.TIE * NEAR * thin, real, whole)

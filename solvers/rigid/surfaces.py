@@ -14,7 +14,7 @@ each state has a function that takes the answer, notes what it means in scratch,
 import taichi as ti
 
 from pliant.core.backend import mat3, vec3
-from pliant.solvers.rigid.candidates import add, vector
+from pliant.solvers.rigid.candidates import MISSED, add, vector
 from pliant.solvers.rigid.curves import bisected, items, near, next_item, next_minimum, reached, sampled
 from pliant.solvers.rigid.distances import DETAIL, GRID, KIND, UNBOUNDED, distance, three
 from pliant.solvers.rigid.features import AROUND_IT, BEGIN, POINT, STOP
@@ -97,11 +97,13 @@ def _touched(desk: ti.i32, x: vec3, out: vec3, normal: vec3, distance: ti.f32, t
         store(desk, CLEAR, n, real)
     elif turn + whole[desk, BENT] == PLAIN and not faces and gap < real[desk, MARGIN]:
         whole[desk, TURN] = AGAIN
+        real[desk, MISSED] = ti.min(real[desk, MISSED], gap)
     else:
         if turn == AGAIN and ti.abs(gap) > real[desk, BACK]:
             faces = False
         if real[desk, FLAT] > 0.0 and ti.abs(n.dot(tangent)) > SQUARE * tangent.norm():
-            faces = False
+            faces = False  # the axis itself may lie inside, though
+            real[desk, MISSED] = ti.min(real[desk, MISSED], gap + r)
         alone = whole[desk, SHAPE] != POINT or r == 0.0 or convex == 1
         if faces and alone:
             note(desk, gap, x + back - (r + 0.5 * gap) * n, n, whole[desk, CODE], real, whole)
