@@ -207,10 +207,11 @@ class Surface:
         cosine = np.einsum("ij,ij->i", unit[faces[:, 0]], unit[faces[:, 1]])
         return faces, np.where((count != 2) | (net != 0), -1.0, cosine), unit[faces].sum(axis=1)
 
-    def sharp_edges(self) -> tuple[Integers, Array]:
-        """(m, 2) vertices of the edges that are open or where faces turn by more than 30 degrees, and their normals."""
+    def sharp_edges(self, least: float = SHARP) -> tuple[Integers, Array]:
+        """(m, 2) vertices of the edges that are open or where faces turn by more than 30 degrees, or by another angle,
+        whose cosine is `least`; and their normals."""
         _, cosine, normals = self._turns
-        return self._edges[0][cosine < SHARP], normals[cosine < SHARP]
+        return self._edges[0][cosine < least], normals[cosine < least]
 
     def outline(self) -> Array:
         """(m, 2, 3) lines that show its shape, thinned to a drawable number: open or sharp edges, and where curved

@@ -1,15 +1,16 @@
-"""Contacts of two boxes: separating axes, and the overlap of two faces (Gottschalk et al. 1996; Ericson 2005, ch. 4, 5).
+"""Contacts of two boxes: separating axes, and the overlap of two faces (Gottschalk et al. 1996; Ericson 2005, ch. 4,
+5).
 
-Boxes are by far the commonest bodies, and are stacked face on face, where this is exact: contacts are the corners of the
-overlap of two faces. A corner's key tells which corners and edges of both boxes make it, so that it stays the same when
-the two faces change their parts. Wherever it finds nothing (boxes that pass each other corner by corner), features and
-distances do (`surfaces.py`).
+Boxes are by far the commonest bodies, and are stacked face on face, where this is exact: contacts are the corners of
+the overlap of two faces. A corner's key tells which corners and edges of both boxes make it, so that it stays the same
+when the two faces change their parts. Wherever it finds nothing (boxes that pass each other corner by corner), features
+and distances do (`surfaces.py`).
 """
 
 import taichi as ti
 
 from pliant.core.backend import mat3, vec3
-from pliant.solvers.rigid.candidates import CORNERS_MOST, LABEL, POLYGON, add
+from pliant.solvers.rigid.candidates import CORNERS_MOST, LABEL, POLYGON, put
 
 PARALLEL = 0.02  # sine below which edges are parallel: their cross product has lost its precision, and faces do as well
 BOX_KEYS = 1 << 28  # keys from here on are of this path
@@ -24,8 +25,8 @@ def _sign(x: ti.f32) -> ti.f32:
 @ti.func
 def separating_axis(C: mat3, t: vec3, a: vec3, b: vec3, tie: ti.f32):
     """The axis along which boxes with half edges a and b are farthest apart, and how far. C has the axes of b as its
-    columns, and t is its centre, both in the frame of a. Axes: 0-2 normals of a, 3-5 of b, 6 + 3 i + j edge i of a times
-    edge j of b. An axis must be better than an earlier one by `tie`, lest they take turns."""
+    columns, and t is its centre, both in the frame of a. Axes: 0-2 normals of a, 3-5 of b, 6 + 3 i + j edge i of a
+    times edge j of b. An axis must be better than an earlier one by `tie`, lest they take turns."""
     apart, axis, edges = NOWHERE, 0, NOWHERE
     crossed = -1
     for i in ti.static(range(3)):
@@ -51,7 +52,7 @@ def separating_axis(C: mat3, t: vec3, a: vec3, b: vec3, tie: ti.f32):
 
 
 @ti.func
-def _column(C: mat3, j: ti.i32) -> vec3:
+def column(C: mat3, j: ti.i32) -> vec3:
     return ti.select(j == 0, vec3(C[0, 0], C[1, 0], C[2, 0]),
                      ti.select(j == 1, vec3(C[0, 1], C[1, 1], C[2, 1]), vec3(C[0, 2], C[1, 2], C[2, 2])))  # fmt: skip
 
@@ -78,18 +79,18 @@ def cross_edges(desk: ti.i32, axis: ti.i32, C: mat3, t: vec3, a: vec3, b: vec3, 
                 real: ti.template(), whole: ti.template()) -> ti.i32:  # fmt: skip
     """Two edges: the contact is midway between their nearest points (Ericson 2005, section 5.1.8)."""
     i, j = (axis - 6) // 3, (axis - 6) % 3
-    own, other = _unit(i), _column(C, j)
+    own, other = _unit(i), column(C, j)
     normal = own.cross(other).normalized()
     normal *= _sign(normal.dot(t))
     p, q, corner_a, corner_b = vec3(0.0), t, 0, 0
     for k in ti.static(range(3)):
-        column = vec3(C[0, k], C[1, k], C[2, k])
+        side = vec3(C[0, k], C[1, k], C[2, k])
         if k != i:
             p[k] = _sign(normal[k]) * a[k]
             corner_a |= ti.select(normal[k] < 0.0, 0, 1 << k)
         if k != j:
-            q -= _sign(normal.dot(column)) * b[k] * column
-            corner_b |= ti.select(normal.dot(column) < 0.0, 1 << k, 0)
+            q -= _sign(normal.dot(side)) * b[k] * side
+            corner_b |= ti.select(normal.dot(side) < 0.0, 1 << k, 0)
     between, c = q - p, other[0] * own[0] + other[1] * own[1] + other[2] * own[2]
     square = ti.max(1.0 - c * c, PARALLEL**2)
     s = (between.dot(own) - c * between.dot(other)) / square
@@ -97,7 +98,8 @@ def cross_edges(desk: ti.i32, axis: ti.i32, C: mat3, t: vec3, a: vec3, b: vec3, 
     count, gap = 0, between.dot(normal)
     if gap < margin and ti.abs(s) < _at(a, i) + slack and ti.abs(u) < _at(b, j) + slack:
         key = BOX_KEYS + 16 + 12 * _edge_code(i, corner_a) + _edge_code(j, corner_b)
-        count = add(desk, 0, gap, R @ (0.5 * (p + s * own + q + u * other)), R @ normal, key, real, whole)
+        put(desk, 0, gap, R @ (0.5 * (p + s * own + q + u * other)), R @ normal, key, real, whole)
+        count = 1
     return count
 
 
@@ -159,19 +161,21 @@ def _corner_code(first: ti.i32, second: ti.i32, k: ti.i32, sign: ti.f32, j: ti.i
 
 
 @ti.func
-def overlap_faces(desk: ti.i32, k: ti.i32, C: mat3, t: vec3, a: vec3, b: vec3, R: mat3, origin: vec3, flipped: ti.i32,
-                  margin: ti.f32, slop: ti.f32, real: ti.template(), whole: ti.template()) -> ti.i32:  # fmt: skip
-    """Face k of a box with half edges a (`a` of the pair, or `b` if flipped), and the face of the other that looks at it
-    most, cut by the sides of the first. All is in the frame of the first box, which R and `origin` bring to the world."""
+def overlap_faces(desk: ti.i32, k: ti.i32, C: mat3, t: vec3, a: vec3, b: vec3, R: mat3, origin: vec3,
+                  flipped: ti.i32, margin: ti.f32, slop: ti.f32, real: ti.template(), whole: ti.template()
+                  ) -> ti.i32:  # fmt: skip
+    """Face k of a box with half edges a (`a` of the pair, or `b` if flipped), and the face of the other that looks at
+    it most, cut by the sides of the first. All is in the frame of the first box, which R and `origin` bring to the
+    world."""
     sign, j = _sign(_at(t, k)), 0
-    facing = vec3(_at(_column(C, 0), k), _at(_column(C, 1), k), _at(_column(C, 2), k))
+    facing = vec3(_at(column(C, 0), k), _at(column(C, 1), k), _at(column(C, 2), k))
     for axis in ti.static(range(1, 3)):
         if ti.abs(facing[axis]) > ti.abs(_at(facing, j)):
             j = axis
     other_sign = -sign * _sign(_at(facing, j))
     j1, j2, k1, k2 = (j + 1) % 3, (j + 2) % 3, (k + 1) % 3, (k + 2) % 3
-    middle = t + other_sign * _at(b, j) * _column(C, j)
-    e1, e2 = _at(b, j1) * _column(C, j1), _at(b, j2) * _column(C, j2)
+    middle = t + other_sign * _at(b, j) * column(C, j)
+    e1, e2 = _at(b, j1) * column(C, j1), _at(b, j2) * column(C, j2)
     for m in range(4):
         x = middle + ti.select(m == 0 or m == 3, -1.0, 1.0) * e1 + ti.select(m < 2, -1.0, 1.0) * e2
         for l in ti.static(range(3)):
@@ -190,7 +194,8 @@ def overlap_faces(desk: ti.i32, k: ti.i32, C: mat3, t: vec3, a: vec3, b: vec3, R
             before = whole[desk, LABEL + ti.select(m > 0, m - 1, corners - 1)]
             code = _corner_code(before, whole[desk, LABEL + m], k, sign, j, other_sign, flipped)
             n = ti.select(flipped == 1, -1.0, 1.0) * (R @ normal)
-            count = add(desk, count, gap, origin + R @ (x - 0.5 * gap * normal), n, BOX_KEYS + code, real, whole)
+            put(desk, count, gap, origin + R @ (x - 0.5 * gap * normal), n, BOX_KEYS + code, real, whole)
+            count += 1
     return count
 
 

@@ -1,8 +1,8 @@
 """Who touches whom: from poses of bodies to contacts, in two kernels.
 
-Broad phase: bounds of all bodies are swept along one axis. Narrow phase: the pairs whose bounds overlap, each by itself:
-boxes by their faces (`boxes.py`), whatever else by features and distances (`surfaces.py`). What a pair finds is reduced
-to a few contacts (`candidates.py`), in rows of its own, so that the result does not depend on threads.
+Broad phase: bounds of all bodies are swept along one axis. Narrow phase: the pairs whose bounds overlap, each by
+itself: boxes by their faces (`boxes.py`), whatever else by features and distances (`surfaces.py`). What a pair finds is
+reduced to a few contacts (`candidates.py`), in rows of its own, so that the result does not depend on threads.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,19 +17,19 @@ from pliant.solvers.rigid import candidates as c
 from pliant.solvers.rigid.bodies import Bodies, Contacts
 from pliant.solvers.rigid.boxes import box_contacts
 from pliant.solvers.rigid.distances import FIRST, PAGE, PARTS, SIZES, UNBOUNDED, three
-from pliant.solvers.rigid.features import COLUMNS
+from pliant.solvers.rigid.features import BEGIN, COLUMNS, GROUP_COLUMNS, STOP
 from pliant.solvers.rigid.forms import Form, PlacedForm
+from pliant.solvers.rigid.overlaps import push_apart
 from pliant.solvers.rigid.surfaces import CODES, FEATURES, search
 
 A, B, PART, BOXES = range(4)  # columns of pairs
 CELL, FORM = 0, 3  # of whole numbers of bodies
 PLACE, TURN, OFFSET, MARGIN = 0, 3, 12, 15  # of reals of bodies
-FIRST_FEATURE, LAST_FEATURE, FIRST_PART = range(3)  # of whole numbers of forms
-MIDDLE, REACH, THICKNESS = 0, 3, 4  # of reals of forms
+FIRST_GROUP, LAST_GROUP, FIRST_PART = range(3)  # of whole numbers of forms
+REACH, THICKNESS = range(2)  # of reals of forms
 ARM_A, ARM_B, NORMAL, GAP = 0, 3, 6, 9  # of contacts
 
 NEAR = 0.05  # of the lesser thickness of two bodies: contacts that are nearer to each other are one
-TIE = 1e-3  # of that: depths that are equal
 DEPTH = 0.02  # of the lesser thickness: how far a rim that is flush with another may lie inside
 SLOP = 1e-3  # of the lesser thickness: how far a corner may overhang a face that it stands on; what is no better
 ROUNDING = 1e-5  # of the largest coordinate, by which bounds are widened: more than single precision loses
@@ -67,22 +67,21 @@ def rotation_of(body: ti.i32, pose: ti.template()) -> mat3:
 
 @ti.func
 def _against(desk: ti.i32, found: ti.i32, own: ti.i32, other: ti.i32, part: ti.i32, first_key: ti.i32, X: mat3, Y: mat3,
-             x: vec3, y: vec3, sign: ti.f32, margin: ti.f32, thin: ti.f32, form: ti.template(), size: ti.template(),
+             x: vec3, y: vec3, sign: ti.f32, margin: ti.f32, thin: ti.f32, form: ti.template(), groups: ti.template(),
              features: ti.template(), parts: ti.template(), grid: ti.template(), real: ti.template(),
              whole: ti.template()) -> ti.i32:  # fmt: skip
     """Features of form `own`, at x and turned by X, against a part of form `other`, at y and turned by Y. The normal
     points out of the other; `sign` makes it that from a to b."""
     Q, shift, row = Y.transpose() @ X, Y.transpose() @ (x - y), form[other, FIRST_PART] + part
-    return search(desk, found, form[own, FIRST_FEATURE], form[own, LAST_FEATURE], Q, shift, three(size, own, MIDDLE),
-                  size[own, REACH], row, first_key, Y, y, sign, margin, NEAR * thin, DEPTH * thin, features, parts, grid,
-                  real, whole)  # fmt: skip
+    return search(desk, found, form[own, FIRST_GROUP], form[own, LAST_GROUP], Q, shift, row, first_key, Y, y, sign,
+                  margin, NEAR * thin, DEPTH * thin, groups, features, parts, grid, real, whole)  # fmt: skip
 
 
 @long
 @ti.kernel
 def find_contacts(pairs: ti.i32, pair: IntTable, body: IntTable, pose: RealTable, unit: ti.f32, form: IntTable,
-                  size: RealTable, features: RealTable, parts: RealTable, grid: Reals, real: RealTable, whole: IntTable,
-                  many: Ints, key: Ints, contact: RealTable):  # fmt: skip
+                  size: RealTable, groups: RealTable, features: RealTable, parts: RealTable, grid: Reals,
+                  real: RealTable, whole: IntTable, many: Ints, key: Ints, contact: RealTable):  # fmt: skip
     """Contacts of each pair, sorted by key, in rows that belong to it."""
     for turn in range(turns(pairs)):
         p = task(turn)
@@ -98,16 +97,21 @@ def find_contacts(pairs: ti.i32, pair: IntTable, body: IntTable, pose: RealTable
                 half, other = three(parts, form[f, FIRST_PART], SIZES), three(parts, form[g, FIRST_PART], SIZES)
                 count, apart = box_contacts(desk, Ra, Rb, between, half, other, margin, SLOP * thin, real, whole)
             if count == 0 and apart < margin:
+                real[desk, c.MISSED] = 0.0
                 for side in range(2):
                     own, opposite, X, Y, x, y, sign = f, g, Ra, Rb, vec3(0.0), between, -1.0
                     if side == 1:
                         own, opposite, X, Y, x, y, sign = g, f, Rb, Ra, between, vec3(0.0), 1.0
                     first_key = CODES * FEATURES * (side + 2 * pair[p, PART])
                     count = _against(desk, count, own, opposite, pair[p, PART], first_key, X, Y, x, y, sign, margin,
-                                     thin, form, size, features, parts, grid, real, whole)  # fmt: skip
+                                     thin, form, groups, features, parts, grid, real, whole)  # fmt: skip
+                missed = real[desk, c.MISSED]
+                if missed < -DEPTH * thin:
+                    count = push_apart(desk, count, missed, form[f, FIRST_PART], form[g, FIRST_PART], Ra, Rb, between,
+                                       parts, real, whole)  # fmt: skip
             kept = 0
             if count > 0:
-                kept = c.reduce(desk, count, NEAR * thin, size[f, REACH], TIE * NEAR * thin, real, whole)
+                kept = c.reduce(desk, count, NEAR * thin, size[f, REACH], margin, c.TIE * NEAR * thin, real, whole)
             last, written = -1, 0
             to_a, to_b = three(pose, a, OFFSET), three(pose, b, OFFSET) - between
             for _ in range(kept):
@@ -152,17 +156,19 @@ class Detection:
     def _upload(self, kinds: list[Form]) -> None:
         """Tables of all forms."""
         features, parts, grid = np.zeros((0, COLUMNS)), np.zeros((0, PARTS)), np.zeros(0)
-        form, size = np.zeros((len(kinds), 3), np.int32), np.zeros((len(kinds), 5))
+        form, size = np.zeros((len(kinds), 3), np.int32), np.zeros((len(kinds), 2))
+        groups = np.zeros((0, GROUP_COLUMNS))
         for k, kind in enumerate(kinds):
-            rows = kind.parts.copy()
+            rows, some = kind.parts.copy(), kind.groups.copy()
             rows[:, FIRST], rows[:, FIRST + 1] = divmod(len(grid), PAGE)
-            form[k] = len(features), len(features) + len(kind.features), len(parts)
-            size[k, MIDDLE : MIDDLE + 3] = 0.5 * (kind.low + kind.high)
+            some[:, [BEGIN, STOP]] += len(features)
+            form[k] = len(groups), len(groups) + len(some), len(parts)
             size[k, REACH] = min(np.linalg.norm(0.5 * (kind.high - kind.low)), UNBOUNDED)
             size[k, THICKNESS] = kind.thickness
             features, parts = np.concatenate([features, kind.features]), np.concatenate([parts, rows])
+            groups = np.concatenate([groups, some])
             grid = np.concatenate([grid, kind.grid]) if kind.grid is not None else grid
-        reals = (size, features, parts, grid)
+        reals = (size, groups, features, parts, grid)
         self.tables = [backend.upload(form, ti.i32), *(backend.upload(x, ti.f32) for x in reals)]
 
     def contacts(self, bodies: Bodies, margin: float | np.ndarray, ignored_pairs: Iterable[tuple[int, int]] = ()
@@ -236,11 +242,10 @@ class Detection:
             self.contact, self.key = ti.ndarray(ti.f32, (c.KEPT * rows, GAP + 1)), ti.ndarray(ti.i32, c.KEPT * rows)
             self.many, desks = ti.ndarray(ti.i32, rows), backend.desks(rows)
             self.real, self.whole = ti.ndarray(ti.f32, (desks, c.REALS)), ti.ndarray(ti.i32, (desks, c.INTS))
-        form, size, features, parts, grid = self.tables
         work = np.where(pair[:, BOXES] == 1, 1.0, 1.0 + self.weight[pair[:, A]] + self.weight[pair[:, B]]).sum()
         with backend.threads_for(int(work)):
-            find_contacts(m, self.pairs, self.body, self.pose, self.unit, form, size, features, parts, grid, self.real,
-                          self.whole, self.many, self.key, self.contact)  # fmt: skip
+            find_contacts(m, self.pairs, self.body, self.pose, self.unit, *self.tables, self.real, self.whole,
+                           self.many, self.key, self.contact)  # fmt: skip
         many = _host(self.many)[:m]
         rows = np.repeat(c.KEPT * np.arange(m) - (np.cumsum(many) - many), many) + np.arange(many.sum())
         return _packed(pair, many, _host(self.key)[rows], _host(self.contact)[rows])

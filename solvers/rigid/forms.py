@@ -1,10 +1,10 @@
 """Collision forms: what a rigid body's shape is for contacts.
 
-A form has a signed distance (its `parts`, see `distances.py`) and features: points, segments and circles with a
-radius, whose offset is its surface. Two bodies touch where a feature of one comes near the surface of the other, both ways:
-for a convex polyhedron vertices and edges are enough, a ball is its centre with a radius, a capsule its axis, a cylinder
-its two rims and its axis, a torus its ring. Planes and containers have distances only; a container that has corners
-is as many parts as it has smooth sides, for a body in a corner touches each of them.
+A form has a signed distance (its `parts`, see `distances.py`) and features: points, segments and circles with a radius,
+whose offset is its surface. Two bodies touch where a feature of one comes near the surface of the other, both ways: for
+a convex polyhedron vertices and edges are enough, a ball is its centre with a radius, a capsule its axis, a cylinder
+its two rims and its axis, a torus its ring. Planes and containers have distances only; a container that has corners is
+as many parts as it has smooth sides, for a body in a corner touches each of them.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from pliant.geometry.moved import Moved
 from pliant.geometry.primitives import Box, Capsule, Cylinder, Plane, Sphere, Torus
 from pliant.geometry.shapes import Array, Shape
 from pliant.solvers.rigid import distances as d
-from pliant.solvers.rigid.features import CIRCLE, COLUMNS, POINT, SEGMENT, feature
+from pliant.solvers.rigid.features import CIRCLE, COLUMNS, POINT, SEGMENT, feature, grouped
 from pliant.solvers.rigid.grids import distance_grid, surface_features
 
 RIM_SHARE = 1e-3  # of the least thickness of a form by which points may overhang its faces
@@ -30,6 +30,7 @@ class Form:
 
     parts: np.ndarray  # (k, PARTS) float32, rows of the table of distances
     features: np.ndarray  # (f, COLUMNS) float32
+    groups: np.ndarray  # (g, GROUP_COLUMNS) of features that are near to each other
     low: np.ndarray  # (3,) [m] bounds
     high: np.ndarray
     thickness: float  # [m] the least there is: what is small beside it does not matter
@@ -99,8 +100,8 @@ def part(kind: int, sizes: Any, extent: Any, thickness: float, detail: float = d
 
 
 def _form(parts: np.ndarray, features: list[Array], extent: Any, thickness: float) -> Form:
-    table = np.array(features, np.float32).reshape(-1, COLUMNS)
-    return Form(parts, table, -np.asarray(extent, float), np.asarray(extent, float), thickness)
+    table = grouped(np.array(features, np.float32).reshape(-1, COLUMNS))
+    return Form(parts, *table, -np.asarray(extent, float), np.asarray(extent, float), thickness)
 
 
 def _box(shape: Box, scale: float) -> Form:
@@ -149,10 +150,11 @@ def _plane(shape: Plane, scale: float) -> Form:
 def _gridded(shape: Shape, scale: float, middle: Array) -> Form:
     """Of whatever has a distance and a surface."""
     grid = distance_grid(shape)
-    points, outs, ends, edge_outs = surface_features(shape)
-    ends = scale * (ends - middle)
-    features = [feature(POINT, 0.0, x, out=n) for x, n in zip(scale * (points - middle), outs, strict=True)]
-    features += [feature(SEGMENT, 0.0, x, y - x, out=n) for (x, y), n in zip(ends, edge_outs, strict=True)]
+    (corners, corner_outs), (ends, edge_outs), (points, normals) = surface_features(shape)
+    features = [feature(POINT, 0.0, x, out=n) for x, n in zip(scale * (corners - middle), corner_outs, strict=True)]
+    features += [feature(SEGMENT, 0.0, x, y - x, out=n)
+                 for (x, y), n in zip(scale * (ends - middle), edge_outs, strict=True)]  # fmt: skip
+    features += [feature(POINT, 0.0, x, out=n, rank=1) for x, n in zip(scale * (points - middle), normals, strict=True)]
     cell, last = scale * grid.cell, grid.dims - 1
     origin, thickness = scale * (grid.origin - middle), scale * grid.thickness
     row = part(d.GRID, (), np.zeros(3), thickness, detail=d.NODES_READ * float(cell.min()))
@@ -160,7 +162,7 @@ def _gridded(shape: Shape, scale: float, middle: Array) -> Form:
                            (d.PER_CELL, 1.0 / cell), (d.DIMS, grid.dims)):  # fmt: skip
         row[0, column : column + 3] = values
     low, high = scale * (shape.bounds() - middle)
-    return Form(row, np.array(features, np.float32), low, high, thickness, scale * grid.values)
+    return Form(row, *grouped(np.array(features, np.float32)), low, high, thickness, scale * grid.values)
 
 
 def _turned_inside_out(form: Form) -> Form:
@@ -182,4 +184,4 @@ def _turned_inside_out(form: Form) -> Form:
     if kind != d.GRID:
         curved[0, d.LOW : d.LOW + 3], curved[0, d.HIGH : d.HIGH + 3] = -extent, extent
     parts = np.concatenate(planes if kind == d.BOX else [curved, *planes])
-    return Form(parts, np.zeros((0, COLUMNS), np.float32), -extent, extent, d.UNBOUNDED, form.grid)
+    return Form(parts, *grouped(np.zeros((0, COLUMNS), np.float32)), -extent, extent, d.UNBOUNDED, form.grid)

@@ -18,8 +18,10 @@ CELLS = 64  # along the longest side, ...
 FEWEST_CELLS = 12  # ...and across the shortest one, so that plates have room for both of their faces
 PADDING = 4  # cells beside the shape: beyond them a distance is extrapolated
 QUERY = 200_000  # points asked for at a time: bounds memory
-MOST_SEGMENTS, MOST_VERTICES = 256, 1024  # sharp edges and vertices of a surface that has more are thinned out
-FACE_POINTS, SMOOTH_POINTS = 200, 1000  # on faces beside sharp edges; on a smooth surface
+MOST_EDGES, MOST_VERTICES = 1024, 8192  # of a surface that has more they are thinned out
+FACE_POINTS, SMOOTH_POINTS = 200, 4000  # on faces beside vertices; on a smooth surface
+BENT = np.cos(np.radians(1.0))  # edges whose faces turn by more are features, if they are few
+ON_EDGE = 1e-4  # of the size of a surface: what is nearer to an edge lies on it
 GRID_VERSION = 1
 
 
@@ -61,21 +63,35 @@ def _sampled(shape: Shape, bounds: Array) -> DistanceGrid:
     return DistanceGrid(values, dims, origin, cell, 2.0 * max(-float(phi.min()), 1e-6 * extent.max()))
 
 
-def surface_features(shape: Shape) -> tuple[Array, Array, Array, Array]:
-    """Points (n, 3) on the surface and their outward directions, and the ends (m, 2, 3) of its sharp edges with theirs:
-    sharp features first, and then points on faces, as many as a contact needs to find something to stand on."""
+def surface_features(shape: Shape) -> tuple[tuple[Array, Array], ...]:
+    """Vertices, ends (m, 2, 3) of edges, and points on faces, each with the directions out of the solid: of a surface
+    of many pieces the edges that are sharp, and as many vertices and points as a contact needs to stand on."""
     surface = shape.surface if isinstance(shape, Mesh) else Surface(*shape.triangles())
-    sharp, outs = surface.sharp_edges()
-    vertices = np.unique(surface.faces if len(surface.vertices) <= MOST_VERTICES else sharp)
-    vertices = vertices[:: 1 + (len(vertices) - 1) // MOST_VERTICES]
-    if len(sharp) > MOST_SEGMENTS:  # short pieces of curves, which their ends stand for
-        length = np.linalg.norm(np.diff(surface.vertices[sharp], axis=1)[:, 0], axis=1)
-        longest = np.sort(np.argsort(-length, kind="stable")[:MOST_SEGMENTS])
-        sharp, outs = sharp[longest], outs[longest]
-    on_faces, normals = sample_surface(shape, count=FACE_POINTS if len(sharp) else SMOOTH_POINTS)
-    points = np.concatenate([surface.vertices[vertices], on_faces])
-    directions = np.concatenate([_vertex_normals(surface)[vertices], normals])
-    return points, directions, surface.vertices[sharp], outs
+    edges, outs = surface.sharp_edges(BENT)
+    if len(edges) > MOST_EDGES:
+        edges, outs = surface.sharp_edges()
+    if len(edges) > MOST_EDGES:  # short pieces of curves, which their ends stand for
+        length = np.linalg.norm(np.diff(surface.vertices[edges], axis=1)[:, 0], axis=1)
+        longest = np.sort(np.argsort(-length, kind="stable")[:MOST_EDGES])
+        edges, outs = edges[longest], outs[longest]
+    few = len(surface.vertices) <= MOST_VERTICES
+    vertices = np.unique(surface.faces if few else surface.sharp_edges()[0])
+    vertices = vertices[:: 1 + len(vertices) // MOST_VERTICES]
+    points, normals = sample_surface(shape, count=FACE_POINTS if few else SMOOTH_POINTS)
+    inner = _beside(points, surface.vertices[edges], ON_EDGE * float(np.ptp(surface.bounds, axis=0).max()))
+    on_faces = points[inner], normals[inner]
+    corners = surface.vertices[vertices], _vertex_normals(surface)[vertices]
+    return corners, (surface.vertices[edges], outs), on_faces
+
+
+def _beside(points: Array, edges: Array, near: float) -> Array:
+    """Which points are farther than `near` from all edges (m, 2, 3), which stand for them."""
+    beside = np.ones(len(points), bool)
+    for a, b in edges:
+        along = b - a
+        share = np.clip((points - a) @ along / max(float(along @ along), 1e-300), 0.0, 1.0)
+        beside &= np.linalg.norm(points - a - share[:, None] * along, axis=1) > near
+    return beside
 
 
 def _vertex_normals(surface: Surface) -> Array:
