@@ -76,7 +76,7 @@ class Wall:
     states: WallStates = dataclasses.field(default_factory=lambda: WallStates.at_rest(1))
     number: int = 0  # its row there
 
-    shift, rotation, velocity, spin, force, torque = map(_row, STATE)
+    shift, rotation, velocity, spin, force, torque = (_row(name) for name in STATE)
 
     def set_velocity(self, t: float) -> None:
         """Takes the prescribed velocity at time t; what nothing moves is at rest, what is free keeps its own."""

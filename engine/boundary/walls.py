@@ -479,8 +479,9 @@ class Walls(Store):
                               p.too_close, self._first, self._patches, load)  # fmt: skip
                 self._load += load
         self.states.force[:], self.states.torque[:] = self._load[:, :3] / dt, self._load[:, 3:WHOLE] / dt
-        for wall, load in zip(self.walls, self._load if self._load.shape[1] > WHOLE else (), strict=False):
-            wall.patch_force = load[WHOLE : WHOLE + 3 * len(wall.patch_force)].reshape(-1, 3) / dt
+        if self._load.shape[1] > WHOLE:
+            for wall, own in zip(self.walls, self._load, strict=True):
+                wall.patch_force = own[WHOLE : WHOLE + 3 * len(wall.patch_force)].reshape(-1, 3) / dt
 
     @property
     def impulses(self) -> np.ndarray:

@@ -61,10 +61,8 @@ class RigidBodies(Store):
         kinds = list({id(body.material): body for body in bodies}.values())
         kind = {id(body.material): k for k, body in enumerate(kinds)}
         number = np.array([kind[id(body.material)] for body in bodies], int)
-        own = [getattr(body.material, "friction", None) for body in kinds]
-        table = np.array([[ROUGHNESS if f is None and g is None else np.sqrt((g if f is None else f) *
-                                                                            (f if g is None else g))
-                           for g in own] for f in own]).reshape(len(kinds), len(kinds))  # fmt: skip
+        table = np.array([[_roughness(a.material, b.material) for b in kinds] for a in kinds])
+        table = table.reshape(len(kinds), len(kinds))
         found = table[np.ix_(number, number)]
         place = {name: k for k, name in enumerate(names)}
         for pair, mu in frictions.given.items():
@@ -178,3 +176,10 @@ class RigidBodies(Store):
 
     def rollback(self) -> None:
         self.restore(self._good)
+
+
+def _roughness(a: Any, b: Any) -> float:
+    """Coulomb coefficient of two rigid bodies, or of one and a wall, by their materials: the geometric mean of both;
+    where one has none of its own, the other's."""
+    own = [material.friction for material in (a, b) if material.friction is not None]
+    return float(np.sqrt(own[0] * own[-1])) if own else ROUGHNESS
