@@ -81,8 +81,8 @@ def pendulum(quick: bool) -> list[Result]:
 
 @case
 def tumbling(quick: bool) -> list[Result]:
-    """A box with principal moments as 1 : 2 : 3, turning about the middle axis at 1 rad/s and 0.01 about the first, flips
-    over every 20.754 s (T = 41.509 s). Steps of 5 ms; energy and angular momentum stay."""
+    """A box with principal moments as 1 : 2 : 3, turning about the middle axis at 1 rad/s and 0.01 about the first,
+    flips over every 20.754 s (T = 41.509 s). Steps of 5 ms; energy and angular momentum stay."""
     size = np.sqrt([4.0, 2.0, 0.0]) * 0.25  # b^2 + c^2 : a^2 + c^2 : a^2 + b^2 is 1 : 2 : 3 ...
     size[2] = 1e-3 * size[0]  # ... of a plate without thickness, which is as good as one
     scene = pl.Scene(particle_radius=0.05, gravity=(0, 0, 0))
@@ -171,8 +171,8 @@ def spinning_top(quick: bool) -> list[Result]:
 
 @case
 def draughts(quick: bool) -> list[Result]:
-    """Five crates (24 x 14.4 x 24 cm, 100 to 900 kg/m^3) float in a pool as deep as their share of the density of water,
-    12 particles across their height, quick 6: within 2 % of the height, quick 5."""
+    """Five crates (24 x 14.4 x 24 cm, 100 to 900 kg/m^3) float in a pool as deep as their share of the density of
+    water, 12 particles across their height, quick 6: within 2 % of the height, quick 5."""
     from pliant.scenes import floating_crates
 
     sim = floating_crates.build(radius=0.012 if quick else 0.006).build(quiet=True)
