@@ -24,11 +24,6 @@ PILL = pl.Capsule(radius=0.05, height=0.2)
 RING = pl.Torus(radius=0.2, tube=0.05)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def started():
-    backend.start("cpu")
-
-
 def turned(axis, degrees):
     return Rotation.from_rotvec(np.radians(degrees) * np.asarray(axis, float)).as_matrix()
 
@@ -459,6 +454,32 @@ def test_no_contact_is_missed():
         elif least > margin:
             assert not len(found) or found.min() > 0.0
     assert near > 150 and inside > 100
+
+
+THIN = {"plate": pl.Box(size=(0.4, 0.01, 0.3)), "needle": pl.Cylinder(radius=0.004, height=0.4),
+        "coin": pl.Cylinder(radius=0.1, height=0.01)}  # fmt: skip
+
+
+@pytest.mark.parametrize("first", SOLIDS | THIN)
+def test_no_contact_of_any_kind_is_missed(first):
+    """The same for all other pairs, thin ones too: apart, the gap is the distance of points all over both surfaces;
+    however deep one is in the other, there is something that pushes."""
+    margin, count, every = 0.01, 40, SOLIDS | THIN
+    points = {name: pl.sample_surface(shape, count=3000)[0] for name, shape in every.items()}
+    for second, other in list(every.items())[list(every).index(first) :]:
+        shapes, centers, R = near_poses(count, 11, every[first], other, reach=0.22)
+        c = touching(shapes, centers, R, margin=margin)
+        for k in range(count):
+            (x, y), (P, Q) = centers[2 * k : 2 * k + 2], R[2 * k : 2 * k + 2]
+            least = min(other.signed_distance((points[first] @ P.T + x - y) @ Q).min(),
+                        every[first].signed_distance((points[second] @ Q.T + y - x) @ P).min())  # fmt: skip
+            found = c.gap[c.a == 2 * k]
+            if least < margin - 2e-3:
+                assert len(found), (second, k, least)
+                if least > 1e-3:
+                    assert least - 2e-3 < found.min() < least + 2e-4, (second, k, least, found)
+            elif least > 1.2 * margin:
+                assert not len(found) or found.min() > 0.0
 
 
 def test_distances_and_their_gradients():
