@@ -395,6 +395,17 @@ def test_a_common_motion_moves_contacts(second):
     assert np.quantile([np.abs(normals[k] - moved[k]).max() for k in common], 0.95) < 1e-3
 
 
+def test_a_slope_far_away():
+    """A box at rest on an infinite slope, 1e5 m from the point by which that is given."""
+    R = turned((1, 0, 0), 30)
+    slope = pl.Plane(normal=R @ (0, 1, 0))
+    at = R @ (7e4, 0.1, -9e4)
+    bodies = bodies_at([(0, 0, 0), at], [None, R])
+    c = Detection(formed([slope, CUBE])).contacts(bodies, 0.005)
+    assert len(c.gap) == 4 and np.allclose(c.gap, 0.0, atol=1e-6)
+    assert np.allclose(np.linalg.norm(c.arm_b, axis=1), 0.1 * np.sqrt(3), atol=1e-6)
+
+
 def heap(count=64, seed=2):
     """Bodies of all kinds, near to each other."""
     rng = np.random.default_rng(seed)
