@@ -74,8 +74,11 @@ def _against(desk: ti.i32, found: ti.i32, own: ti.i32, other: ti.i32, part: ti.i
     """Features of form `own`, at x and turned by X, against a part of form `other`, at y and turned by Y. The normal
     points out of the other; `sign` makes it that from a to b."""
     Q, shift, row = Y.transpose() @ X, Y.transpose() @ (x - y), form[other, FIRST_PART] + part
-    return search(desk, found, form[own, FIRST_GROUP], form[own, LAST_GROUP], Q, shift, row, first_key, Y, y, sign,
-                  margin, NEAR * thin, DEPTH * thin, groups, features, parts, grid, real, whole)  # fmt: skip
+    count = found
+    if form[own, FIRST_GROUP] < form[own, LAST_GROUP]:  # containers have no features, and others not as many parts
+        count = search(desk, found, form[own, FIRST_GROUP], form[own, LAST_GROUP], Q, shift, row, first_key, Y, y, sign,
+                       margin, NEAR * thin, DEPTH * thin, groups, features, parts, grid, real, whole)  # fmt: skip
+    return count
 
 
 @long
