@@ -24,11 +24,6 @@ PILL = pl.Capsule(radius=0.05, height=0.2)
 RING = pl.Torus(radius=0.2, tube=0.05)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def started():
-    backend.start("cpu")
-
-
 def turned(axis, degrees):
     return Rotation.from_rotvec(np.radians(degrees) * np.asarray(axis, float)).as_matrix()
 
@@ -400,6 +395,17 @@ def test_a_common_motion_moves_contacts(second):
     assert np.quantile([np.abs(normals[k] - moved[k]).max() for k in common], 0.95) < 1e-3
 
 
+def test_a_slope_far_away():
+    """A box at rest on an infinite slope, 1e5 m from the point by which that is given."""
+    R = turned((1, 0, 0), 30)
+    slope = pl.Plane(normal=R @ (0, 1, 0))
+    at = R @ (7e4, 0.1, -9e4)
+    bodies = bodies_at([(0, 0, 0), at], [None, R])
+    c = Detection(formed([slope, CUBE])).contacts(bodies, 0.005)
+    assert len(c.gap) == 4 and np.allclose(c.gap, 0.0, atol=1e-6)
+    assert np.allclose(np.linalg.norm(c.arm_b, axis=1), 0.1 * np.sqrt(3), atol=1e-6)
+
+
 def heap(count=64, seed=2):
     """Bodies of all kinds, near to each other."""
     rng = np.random.default_rng(seed)
@@ -459,6 +465,32 @@ def test_no_contact_is_missed():
         elif least > margin:
             assert not len(found) or found.min() > 0.0
     assert near > 150 and inside > 100
+
+
+THIN = {"plate": pl.Box(size=(0.4, 0.01, 0.3)), "needle": pl.Cylinder(radius=0.004, height=0.4),
+        "coin": pl.Cylinder(radius=0.1, height=0.01)}  # fmt: skip
+
+
+@pytest.mark.parametrize("first", SOLIDS | THIN)
+def test_no_contact_of_any_kind_is_missed(first):
+    """The same for all other pairs, thin ones too: apart, the gap is the distance of points all over both surfaces;
+    however deep one is in the other, there is something that pushes."""
+    margin, count, every = 0.01, 40, SOLIDS | THIN
+    points = {name: pl.sample_surface(shape, count=3000)[0] for name, shape in every.items()}
+    for second, other in list(every.items())[list(every).index(first) :]:
+        shapes, centers, R = near_poses(count, 11, every[first], other, reach=0.22)
+        c = touching(shapes, centers, R, margin=margin)
+        for k in range(count):
+            (x, y), (P, Q) = centers[2 * k : 2 * k + 2], R[2 * k : 2 * k + 2]
+            least = min(other.signed_distance((points[first] @ P.T + x - y) @ Q).min(),
+                        every[first].signed_distance((points[second] @ Q.T + y - x) @ P).min())  # fmt: skip
+            found = c.gap[c.a == 2 * k]
+            if least < margin - 2e-3:
+                assert len(found), (second, k, least)
+                if least > 1e-3:
+                    assert least - 2e-3 < found.min() < least + 2e-4, (second, k, least, found)
+            elif least > 1.2 * margin:
+                assert not len(found) or found.min() > 0.0
 
 
 def test_distances_and_their_gradients():

@@ -230,6 +230,8 @@ def items(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.i32:
     length, at, d = vector(desk, CURVE_U, real).norm(), real[desk, AT], real[desk, DEPTH_T]
     begin, end, merge = real[desk, ENDS], real[desk, ENDS + 1], real[desk, MERGE]
     inner = whole[desk, SHAPE] == CIRCLE or (at > END and at < 1.0 - END)
+    if real[desk, FLAT] > 0.0:  # an axis whose ends are no points: within a parallel one it would be forgotten
+        real[desk, MISSED] = ti.min(real[desk, MISSED], d)
     long = (end - begin) * length > 2.0 * merge
     deeper = d < ti.min(real[desk, END_DEPTHS], real[desk, END_DEPTHS + 1]) - CLEARLY * merge
     whole[desk, LONG], whole[desk, DEEPEST] = ti.cast(long, ti.i32), ti.cast(inner and (deeper or not long), ti.i32)

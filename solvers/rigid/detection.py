@@ -6,6 +6,7 @@ reduced to a few contacts (`candidates.py`), in rows of its own, so that the res
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import taichi as ti
@@ -16,7 +17,7 @@ from pliant.core.speedups import long
 from pliant.solvers.rigid import candidates as c
 from pliant.solvers.rigid.bodies import Bodies, Contacts
 from pliant.solvers.rigid.boxes import box_contacts
-from pliant.solvers.rigid.distances import FIRST, PAGE, PARTS, SIZES, UNBOUNDED, three
+from pliant.solvers.rigid.distances import FIRST, KIND, PAGE, PARTS, PLANE, SIZES, UNBOUNDED, three
 from pliant.solvers.rigid.features import BEGIN, COLUMNS, GROUP_COLUMNS, STOP
 from pliant.solvers.rigid.forms import Form, PlacedForm
 from pliant.solvers.rigid.overlaps import push_apart
@@ -73,8 +74,11 @@ def _against(desk: ti.i32, found: ti.i32, own: ti.i32, other: ti.i32, part: ti.i
     """Features of form `own`, at x and turned by X, against a part of form `other`, at y and turned by Y. The normal
     points out of the other; `sign` makes it that from a to b."""
     Q, shift, row = Y.transpose() @ X, Y.transpose() @ (x - y), form[other, FIRST_PART] + part
-    return search(desk, found, form[own, FIRST_GROUP], form[own, LAST_GROUP], Q, shift, row, first_key, Y, y, sign,
-                  margin, NEAR * thin, DEPTH * thin, groups, features, parts, grid, real, whole)  # fmt: skip
+    count = found
+    if form[own, FIRST_GROUP] < form[own, LAST_GROUP]:  # containers have no features, and others not as many parts
+        count = search(desk, found, form[own, FIRST_GROUP], form[own, LAST_GROUP], Q, shift, row, first_key, Y, y, sign,
+                       margin, NEAR * thin, DEPTH * thin, groups, features, parts, grid, real, whole)  # fmt: skip
+    return count
 
 
 @long
@@ -143,6 +147,9 @@ class Detection:
         self.middle, self.half = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low)
         self.unbounded = np.flatnonzero((self.half >= UNBOUNDED).any(axis=1))
         self.bounded = np.setdiff1d(np.arange(self.n), self.unbounded)
+        kind_of = np.array([p.form.parts[0, KIND] if len(p.form.parts) == 1 else -1 for p in forms])
+        self.planes = np.flatnonzero(kind_of == PLANE)
+        self.normal = np.array([forms[k].form.parts[0, SIZES : SIZES + 3] for k in self.planes], float).reshape(-1, 3)
         self.parts_of = np.array([len(p.form.parts) for p in forms], np.int32)
         self.is_box = np.array([p.form.is_box for p in forms], bool)
         self.weight = np.array([len(p.form.features) for p in forms]) / FEATURES_EACH
@@ -151,7 +158,11 @@ class Detection:
         # differences are exact to single precision of that size, wherever the scene lies.
         self.unit = float(2.0 ** np.ceil(np.log2(np.median(sizes)))) if len(sizes) else 1.0
         self._upload(kinds)
-        self.pair = self.pairs = self.body = self.pose = self.real = self.contact = None
+        self.pair: np.ndarray | None = None
+        self.pairs: Any = None
+        self.body: Any = None
+        self.pose: Any = None
+        self.contact: Any = None
 
     def _upload(self, kinds: list[Form]) -> None:
         """Tables of all forms."""
@@ -188,7 +199,14 @@ class Detection:
         centres of their bodies."""
         center = bodies.center - bodies.center[self.bounded[0] if len(self.bounded) else 0]
         offset = np.einsum("nij,nj->ni", bodies.rotation, self.offset)
-        return center + offset, bodies.rotation @ self.turn, offset
+        place, rotation = center + offset, bodies.rotation @ self.turn
+        if len(self.planes) and len(self.bounded):  # an infinite plane is taken to where the bodies are: nothing is far
+            normal = np.einsum("nij,nj->ni", rotation[self.planes], self.normal)
+            away = place[self.bounded].mean(axis=0) - place[self.planes]
+            away -= np.einsum("ni,ni->n", away, normal)[:, None] * normal
+            place[self.planes] += away
+            offset[self.planes] += away
+        return place, rotation, offset
 
     def _near(self, place: np.ndarray, rotation: np.ndarray, inverse_mass: np.ndarray, margins: np.ndarray,
               ignored_pairs: Iterable[tuple[int, int]]) -> np.ndarray:  # fmt: skip
@@ -259,8 +277,9 @@ def _host(array: ti.Ndarray) -> np.ndarray:
 def _packed(pair: np.ndarray, many: np.ndarray, key: np.ndarray, contact: np.ndarray) -> Contacts:
     """Arrays of contacts from rows of them."""
     nothing = np.zeros(len(key), np.float32)
+    arm_a, arm_b, normal = (np.ascontiguousarray(contact[:, k : k + 3]) for k in (ARM_A, ARM_B, NORMAL))
+    gap = np.ascontiguousarray(contact[:, GAP])
     return Contacts(
         a=np.repeat(pair[:, A], many), b=np.repeat(pair[:, B], many), key=key.astype(np.int64),
-        arm_a=contact[:, ARM_A : ARM_A + 3], arm_b=contact[:, ARM_B : ARM_B + 3],
-        normal=contact[:, NORMAL : NORMAL + 3], gap=contact[:, GAP], friction=nothing, restitution=nothing.copy(),
+        arm_a=arm_a, arm_b=arm_b, normal=normal, gap=gap, friction=nothing, restitution=nothing.copy(),
     )  # fmt: skip

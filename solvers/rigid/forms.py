@@ -70,13 +70,16 @@ def form_of(shape: Shape, pivot: Any = (0.0, 0.0, 0.0), inside_out: bool = False
 
 
 def _frame(shape: Shape) -> tuple[Array, Array]:
-    """Rotation and origin of the frame of a form: the centre of the shape, and z along its axis."""
+    """Rotation and origin of the frame of a form: the centre of the shape, and z along its axis or normal."""
     rotation = np.eye(3)
     if isinstance(shape, (Cylinder, Capsule, Torus)):
         axis = "xyz".index(shape.axis)
         rotation = np.eye(3)[:, [(axis + 1) % 3, (axis + 2) % 3, axis]]
-    if isinstance(shape, Plane):
-        return rotation, np.asarray(shape.point, float)
+    if isinstance(shape, Plane):  # in double precision, for a plane is large
+        normal = np.asarray(shape.normal, float) / np.linalg.norm(shape.normal)
+        first = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
+        first /= np.linalg.norm(first)
+        return np.stack([first, np.cross(normal, first), normal], axis=1), np.asarray(shape.point, float)
     if isinstance(shape, (Box, Sphere, Cylinder, Capsule, Torus)):
         return rotation, np.asarray(shape.center, float)
     return rotation, shape.middle()
@@ -142,9 +145,8 @@ def _torus(shape: Torus, scale: float) -> Form:
 
 
 def _plane(shape: Plane, scale: float) -> Form:
-    normal = np.asarray(shape.normal, float) / np.linalg.norm(shape.normal)
     extent = np.full(3, d.UNBOUNDED)
-    return _form(part(d.PLANE, normal, extent, d.UNBOUNDED), [], extent, d.UNBOUNDED)
+    return _form(part(d.PLANE, (0.0, 0.0, 1.0), extent, d.UNBOUNDED), [], extent, d.UNBOUNDED)
 
 
 def _gridded(shape: Shape, scale: float, middle: Array) -> Form:
