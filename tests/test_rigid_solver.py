@@ -7,7 +7,7 @@ import pytest
 
 from pliant.core import backend
 from pliant.solvers.rigid.solver import RigidSolver
-from tests.rigid_contacts import Things, tilt
+from pliant.tools.rigid_contacts import Things, tilt
 
 G = 9.81
 FLOOR = ("plane", (0, 1, 0))
@@ -181,7 +181,8 @@ def test_free_bodies_keep_their_momenta_and_gain_no_energy(e):
     rng, things, hits, energies = np.random.default_rng(4), Things(), [], []
     for k in range(8):
         place = 0.4 * (np.array([k % 2, k // 2 % 2, k // 4]) - 0.5) + 0.03 * rng.normal(size=3)
-        things.add(("ball", 0.08 + 0.01 * k), place + [1e5, 0, 0], 1.0 + k, velocity=-6 * place, spin=5 * rng.normal(size=3))
+        size, spin = 0.08 + 0.01 * k, 5 * rng.normal(size=3)
+        things.add(("ball", size), place + [1e5, 0, 0], 1.0 + k, velocity=-6 * place, spin=spin)
     run = Run(things, gravity=(0, 0, 0), e=e, mu=0.4)
     P, L = run.momenta()
 

@@ -220,8 +220,8 @@ def with_vectors(kernel: Any) -> Any:
 
 
 def long(kernel: Any) -> Any:
-    """Marks a kernel of hundreds of lines: Taichi's own optimisation of loads and stores takes time by the square of
-    their number, minutes for such a one, to find what LLVM finds as well."""
+    """Marks a kernel of hundreds of lines in one loop: Taichi's own optimisation passes, quadratic in places, would take
+    minutes to find what LLVM finds as well."""
     kernel._primal.long = True
     return kernel
 
@@ -232,11 +232,11 @@ def vectors_of(kernel: Any) -> Iterator[None]:
     config = impl.current_cfg()
     with _compiling:
         config.real_matrix_scalarize = not (kernel.__dict__.get("vectors") and config.arch in CPUS)
-        config.cfg_optimization = not kernel.__dict__.get("long")
+        config.advanced_optimization = not kernel.__dict__.get("long")
         try:
             yield
         finally:
-            config.real_matrix_scalarize = config.cfg_optimization = True
+            config.real_matrix_scalarize = config.advanced_optimization = True
 
 
 def serialise_twins() -> None:

@@ -15,12 +15,18 @@ from pliant.core.backend import vec3
 from pliant.solvers.rigid.layout import IM, J, V, W, X, add, put, times, triple, turn_of
 
 BALL, HINGE, SLIDER, FIXED, SPRING, DISTANCE = range(6)  # kinds, in this order because kernels compare them so
-KIND, A, B, BEGIN, MODE, LIMITED, JOINT_INTS = range(7)  # whole numbers of a joint
-# Numbers of a joint: arms and frames at the start of the step, the way between the anchors, the position, what it is
-# given, and sums of the step: force and torque on b, and of the motor.
-ARM_A, ARM_B, FRAME_A, FRAME_B, APART, AT, LOW, HIGH, TARGET, MOST, STIFF, DAMP, LENGTH, SUMS, JOINT = (
-    0, 3, 6, 15, 24, 27, 28, 29, 30, 31, 32, 33, 34, 35, 42)  # fmt: skip
-A_OF, B_OF, OFFSET, FIRST, ROW_INTS = range(5)  # whole numbers of a row: bodies, and its part of the envelope
+KIND, A, B, MODE, JOINT_INTS = range(5)  # whole numbers of a joint
+# Numbers of a joint: arm and frame of a and of b at the start of the step, the way between the anchors, the position,
+# what it is given, sums of the step (force and torque on b, and of the motor), and how it is now: arms and frames, the
+# way, the rotation that it lacks.
+ARM_A, FRAME_A, ARM_B, FRAME_B, APART, AT, LOW, HIGH, TARGET, MOST, STIFF, DAMP, LENGTH = (
+    0, 3, 12, 15, 24, 27, 28, 29, 30, 31, 32, 33, 34)  # fmt: skip
+SUMS, NOW, WAY, ERROR, JOINT = 35, 42, 66, 69, 72
+VECTORS = 8  # arms and axes of a frame, of a and of b
+# Whole numbers of a row: bodies, its part of the envelope, its joint, its role, and which axis it is about.
+A_OF, B_OF, OFFSET, FIRST, JOINT_OF, ROLE, AXIS, ROW_INTS = range(8)
+# Roles: a place along an axis of space or of a, a rotation about the same, a length, and motion along the first axis.
+PLACE, SIDE, TURN, TILT, SPAN, MOTOR, LIMIT = range(7)
 # Numbers of a row: the equation, turns through the inverse inertias, what is wanted, softness, bounds of the impulse,
 # impulse, state, right-hand side and solution, impulse of the moving half.
 LINEAR, TURN_A, TURN_B, HEAVY_A, HEAVY_B, WANT, SOFT, LEAST, GREATEST, LAMBDA, STATE, Y, FIRST_HALF, ROW = (
@@ -42,23 +48,6 @@ def way_back(error: ti.f32, size: ti.f32, moving: ti.i32, h: ti.f32):
     """The velocity that closes an error."""
     rate = ti.min(CLOSE / h, ti.max(CLOSE_LEAST, CLOSE_RATE * size / ti.max(ti.abs(error), 1e-30)))
     return -moving * rate * error
-
-
-@ti.func
-def set_row(r: ti.i32, linear: vec3, turn_a: vec3, turn_b: vec3, want: ti.f32, row: ti.template()):
-    """An equation; bounds and softness, where it has them, come after this."""
-    put(row, r, LINEAR, linear)
-    put(row, r, TURN_A, turn_a)
-    put(row, r, TURN_B, turn_b)
-    row[r, WANT], row[r, SOFT], row[r, LAMBDA], row[r, STATE] = want, 0.0, 0.0, FREE
-    row[r, LEAST], row[r, GREATEST] = -UNBOUNDED, UNBOUNDED
-
-
-@ti.func
-def axis_of(j: ti.i32, k: ti.i32, frame: ti.template(), body_row: ti.i32, joint: ti.template(), body: ti.template()):
-    """The k-th axis of a frame as it is turned now."""
-    u = vec3(joint[j, frame + 3 * k], joint[j, frame + 3 * k + 1], joint[j, frame + 3 * k + 2])
-    return u + turn_of(body, body_row, u)
 
 
 @ti.func
@@ -93,74 +82,72 @@ def set_spring(r: ti.i32, j: ti.i32, error: ti.f32, moving: ti.i32, h: ti.f32, j
 
 
 @ti.func
-def set_bounded(j: ti.i32, r: ti.i32, linear: vec3, turn_a: vec3, turn_b: vec3, size: ti.f32, moving: ti.i32, h: ti.f32,
-                joint_place: ti.template(), joint: ti.template(), row: ti.template()):  # fmt: skip
-    """Motor and limit of a hinge or slider, whose motion this direction is."""
-    next_row, mode = r, joint_place[j, MODE]
-    if mode != 0:
-        set_row(next_row, linear, turn_a, turn_b, joint[j, TARGET], row)
-        if mode == BY_SPEED:
-            most = 0.5 * h * joint[j, MOST]
-            row[next_row, LEAST], row[next_row, GREATEST] = -most, most
-        else:
-            row[next_row, STATE], row[next_row, LAMBDA] = GIVEN, 0.5 * h * joint[j, TARGET]
-        next_row += 1
-    if joint_place[j, LIMITED] != 0:
-        set_row(next_row, linear, turn_a, turn_b, 0.0, row)
-        set_limit(next_row, joint[j, AT], joint[j, LOW], joint[j, HIGH], size, moving, h, row)
+def place_joint(j: ti.i32, joint_place: ti.template(), joint: ti.template(), body: ti.template()):
+    """Arms and axes as they are turned now, and what the joint lacks."""
+    a, b, kind = joint_place[j, A], joint_place[j, B], joint_place[j, KIND]
+    for q in range(VECTORS):
+        of = ti.select(q < VECTORS // 2, a, b)
+        u = vec3(joint[j, 3 * q], joint[j, 3 * q + 1], joint[j, 3 * q + 2])
+        now = turn_of(body, of, u)
+        for d in ti.static(range(3)):
+            joint[j, NOW + 3 * q + d] = now[d]
+    # of the arms only what has changed, so that the way is exact to round-off of that
+    way = triple(joint, j, APART) + (triple(body, b, X) - triple(body, a, X))
+    put(joint, j, WAY, way + (triple(joint, j, NOW + ARM_B) - triple(joint, j, NOW + ARM_A)))
+    for q in range(3 * VECTORS):
+        joint[j, NOW + q] = joint[j, NOW + q] + joint[j, q]
+    error = triple(joint, j, NOW + FRAME_A).cross(triple(joint, j, NOW + FRAME_B))
+    if kind != HINGE:  # as a rotation vector
+        error += triple(joint, j, NOW + FRAME_A + 3).cross(triple(joint, j, NOW + FRAME_B + 3))
+        error += triple(joint, j, NOW + FRAME_A + 6).cross(triple(joint, j, NOW + FRAME_B + 6))
+        error *= 0.5
+    put(joint, j, ERROR, error)
+    if kind == SLIDER:
+        joint[j, AT] = triple(joint, j, NOW + FRAME_A).dot(triple(joint, j, WAY))
 
 
 @ti.func
-def set_joint(j: ti.i32, moving: ti.i32, h: ti.f32, joint_place: ti.template(), joint: ti.template(),
-              row: ti.template(), body: ti.template()):  # fmt: skip
-    """The equations of a joint as its bodies are now."""
-    kind, a, b, r = joint_place[j, KIND], joint_place[j, A], joint_place[j, B], joint_place[j, BEGIN]
-    arm_a, arm_b, zero = triple(joint, j, ARM_A), triple(joint, j, ARM_B), vec3(0.0)
-    turned_a, turned_b = turn_of(body, a, arm_a), turn_of(body, b, arm_b)
-    apart = triple(joint, j, APART) + (triple(body, b, X) - triple(body, a, X)) + (turned_b - turned_a)
-    size = arm_a.norm() + arm_b.norm()
-    rb = arm_b + turned_b
-    ra = arm_a + turned_a + apart  # to the anchor of b
-    along = axis_of(j, 0, FRAME_A, a, joint, body)
-    if kind >= SPRING:
-        d, error = apart / ti.max(apart.norm(), 1e-20), apart.norm() - joint[j, LENGTH]
-        set_row(r, d, ra.cross(d), rb.cross(d), way_back(error, size + joint[j, LENGTH], moving, h), row)
-        if kind == SPRING:
-            set_spring(r, j, error, moving, h, joint, row)
-    if kind < SPRING and kind != SLIDER:
-        for k in range(3):
-            d = vec3(0.0)
-            for e in ti.static(range(3)):
-                d[e] = ti.select(e == k, 1.0, 0.0)
-            set_row(r, d, ra.cross(d), rb.cross(d), way_back(apart.dot(d), size, moving, h), row)
-            r += 1
-    if kind == SLIDER:
-        joint[j, AT] = along.dot(apart)
-    if BALL < kind < FIXED:
-        for k in range(1, 3):  # across the axis: what must not turn, or not move
-            d = axis_of(j, k, FRAME_A, a, joint, body)
-            if kind == HINGE:
-                error = along.cross(axis_of(j, 0, FRAME_B, b, joint, body)).dot(d)
-                set_row(r, zero, d, d, way_back(error, 1.0, moving, h), row)
-            else:
-                set_row(r, d, ra.cross(d), rb.cross(d), way_back(apart.dot(d), size, moving, h), row)
-            r += 1
-    if HINGE < kind < SPRING:
-        error = zero  # as a rotation vector
-        for k in range(3):
-            error += 0.5 * axis_of(j, k, FRAME_A, a, joint, body).cross(axis_of(j, k, FRAME_B, b, joint, body))
-        for k in range(3):
-            d = vec3(0.0)
-            for e in ti.static(range(3)):
-                d[e] = ti.select(e == k, 1.0, 0.0)
-            set_row(r, zero, d, d, way_back(error.dot(d), 1.0, moving, h), row)
-            r += 1
-    if BALL < kind < FIXED:
-        slides = kind == SLIDER
-        linear, ta, tb = zero, along, along
-        if slides:
-            linear, ta, tb = along, ra.cross(along), rb.cross(along)
-        set_bounded(j, r, linear, ta, tb, ti.select(slides, size, 1.0), moving, h, joint_place, joint, row)
+def set_row(r: ti.i32, moving: ti.i32, h: ti.f32, joint_place: ti.template(), joint: ti.template(),
+            row_place: ti.template(), row: ti.template()):  # fmt: skip
+    """An equation as its bodies are now, and what is wanted of it."""
+    j, role, axis = row_place[r, JOINT_OF], row_place[r, ROLE], row_place[r, AXIS]
+    kind, way = joint_place[j, KIND], triple(joint, j, WAY)
+    d = vec3(0.0)
+    for k in ti.static(range(3)):
+        d[k] = ti.select(k == axis, 1.0, 0.0)
+        if role == SIDE or role == TILT or role > SPAN:  # noqa: SIM109 (kernels know no `in`)
+            d[k] = joint[j, NOW + FRAME_A + 3 * axis + k]
+        if role == SPAN:
+            d[k] = way[k] / ti.max(way.norm(), 1e-20)
+    linear = role < TURN or role == SPAN or (role > SPAN and kind == SLIDER)
+    size, error, ta, tb, along = 1.0, triple(joint, j, ERROR).dot(d), d, d, vec3(0.0)
+    if linear:
+        arm_a, arm_b = triple(joint, j, NOW + ARM_A), triple(joint, j, NOW + ARM_B)
+        ta, tb, along = (arm_a + way).cross(d), arm_b.cross(d), d  # both at the anchor of b
+        size = arm_a.norm() + arm_b.norm() + way.norm()
+        error = way.dot(d) - ti.select(role == SPAN, joint[j, LENGTH], 0.0)
+    put(row, r, LINEAR, along)
+    put(row, r, TURN_A, ta)
+    put(row, r, TURN_B, tb)
+    row[r, SOFT], row[r, LAMBDA], row[r, STATE] = 0.0, 0.0, FREE
+    row[r, LEAST], row[r, GREATEST] = -UNBOUNDED, UNBOUNDED
+    row[r, WANT] = way_back(error, size, moving, h)
+    if kind == SPRING:
+        set_spring(r, j, error, moving, h, joint, row)
+    if role == MOTOR:
+        set_motor(r, j, h, joint_place, joint, row)
+    if role == LIMIT:
+        set_limit(r, joint[j, AT], joint[j, LOW], joint[j, HIGH], size, moving, h, row)
+
+
+@ti.func
+def set_motor(r: ti.i32, j: ti.i32, h: ti.f32, joint_place: ti.template(), joint: ti.template(), row: ti.template()):
+    """A speed that is wanted with a bounded force, or a force that is given."""
+    if joint_place[j, MODE] == BY_SPEED:
+        most = ti.min(0.5 * h * joint[j, MOST], UNBOUNDED)
+        row[r, WANT], row[r, LEAST], row[r, GREATEST] = joint[j, TARGET], -most, most
+    else:
+        row[r, STATE], row[r, LAMBDA] = GIVEN, 0.5 * h * joint[j, TARGET]
 
 
 @ti.func
@@ -204,11 +191,13 @@ def start_joints(joints: ti.i32, rows: ti.i32, moving: ti.i32, h: ti.f32, joint_
                  joint: ti.template(), row_place: ti.template(), row: ti.template(), body: ti.template()):  # fmt: skip
     """Equations of this half of a substep, and the impulses that are given."""
     for j in range(joints):
-        set_joint(j, moving, h, joint_place, joint, row, body)
+        place_joint(j, joint_place, joint, body)
     for r in range(rows):
-        put(row, r, HEAVY_A, times(body, row_place[r, A_OF], J, triple(row, r, TURN_A)))
-        put(row, r, HEAVY_B, times(body, row_place[r, B_OF], J, triple(row, r, TURN_B)))
-        if product(r, r, row_place, row, body) <= 0.0:  # between what is prescribed
+        a, b = row_place[r, A_OF], row_place[r, B_OF]
+        set_row(r, moving, h, joint_place, joint, row_place, row)
+        put(row, r, HEAVY_A, times(body, a, J, triple(row, r, TURN_A)))
+        put(row, r, HEAVY_B, times(body, b, J, triple(row, r, TURN_B)))
+        if body[a, IM] + body[b, IM] <= 0.0:  # between what is prescribed
             row[r, STATE], row[r, LAMBDA] = GIVEN, 0.0
         given = row[r, LAMBDA]
         if given != 0.0:
@@ -221,16 +210,14 @@ def factor(rows: ti.i32, row_place: ti.template(), row: ti.template(), skyline: 
     """L D L^T of the matrix of free rows; the others have a one on the diagonal. D is on the diagonal of L."""
     for i in range(rows):
         first, here, free = row_place[i, FIRST], row_place[i, OFFSET] - row_place[i, FIRST], row[i, STATE] == FREE
-        for j in range(first, i):
+        for j in range(first, i + 1):
             value, there = 0.0, row_place[j, OFFSET] - row_place[j, FIRST]
             if free and row[j, STATE] == FREE:
                 value = product(i, j, row_place, row, body)
-            for k in range(ti.max(first, row_place[j, FIRST]), j):
+            for k in range(ti.max(first, row_place[j, FIRST]), ti.select(j < i, j, 0)):
                 value -= skyline[here + k] * skyline[there + k]
             skyline[here + j] = value
-        own = 1.0
-        if free:
-            own = (1.0 + RIDGE) * product(i, i, row_place, row, body) + row[i, SOFT]
+        own = ti.select(free, (1.0 + RIDGE) * skyline[here + i] + row[i, SOFT], 1.0)
         pivot = own
         for k in range(first, i):
             value = skyline[here + k]
@@ -297,32 +284,16 @@ def solve_joints(rows: ti.i32, turn: ti.i32, row_place: ti.template(), row: ti.t
 def end_joints(joints: ti.i32, rows: ti.i32, moving: ti.i32, h: ti.f32, joint_place: ti.template(),
                joint: ti.template(), row_place: ti.template(), row: ti.template(), body: ti.template()):  # fmt: skip
     """Adds to the sums of the step, and lets hinges turn on."""
+    for r in range(rows):
+        j, value, d = row_place[r, JOINT_OF], row[r, LAMBDA], triple(row, r, LINEAR)
+        if moving == 1:
+            row[r, FIRST_HALF] = value
+        add(joint, j, SUMS, value * d)
+        if d.norm_sqr() == 0.0:
+            add(joint, j, SUMS + 3, value * triple(row, r, TURN_B))
+        if row_place[r, ROLE] == MOTOR:
+            joint[j, SUMS + 6] = joint[j, SUMS + 6] + value
     for j in range(joints):
-        a, b, begin = joint_place[j, A], joint_place[j, B], joint_place[j, BEGIN]
-        kind, last = joint_place[j, KIND], joint_place[j, BEGIN] + rows_of(j, joint_place)
-        for r in range(begin, last):
-            value = row[r, LAMBDA]
-            if moving == 1:
-                row[r, FIRST_HALF] = value
-            d = triple(row, r, LINEAR)
-            add(joint, j, SUMS, value * d)
-            if d.norm_sqr() == 0.0:
-                add(joint, j, SUMS + 3, value * triple(row, r, TURN_B))
-        if joint_place[j, MODE] != 0:
-            motor = last - 1 - joint_place[j, LIMITED]
-            joint[j, SUMS + 6] = joint[j, SUMS + 6] + row[motor, LAMBDA]
-        if moving == 1 and kind == HINGE:
-            along = axis_of(j, 0, FRAME_A, a, joint, body)
-            joint[j, AT] = joint[j, AT] + h * along.dot(triple(body, b, W) - triple(body, a, W))
-
-
-@ti.func
-def rows_of(j: ti.i32, joint_place: ti.template()):
-    kind, equations = joint_place[j, KIND], 1
-    if kind == FIXED:
-        equations = 6
-    if kind == BALL:
-        equations = 3
-    if BALL < kind < FIXED:
-        equations = 5
-    return equations + ti.select(joint_place[j, MODE] != 0, 1, 0) + joint_place[j, LIMITED]
+        if joint_place[j, KIND] == HINGE:
+            w = triple(body, joint_place[j, B], W) - triple(body, joint_place[j, A], W)
+            joint[j, AT] = joint[j, AT] + moving * h * triple(joint, j, NOW + FRAME_A).dot(w)

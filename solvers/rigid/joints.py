@@ -23,7 +23,16 @@ from pliant.solvers.rigid.joint_rows import (
 )
 
 KINDS = {"fixed": FIXED, "ball": BALL, "hinge": HINGE, "slider": SLIDER, "spring": SPRING, "distance": DISTANCE}
-EQUATIONS = {FIXED: 6, BALL: 3, HINGE: 5, SLIDER: 5, SPRING: 1, DISTANCE: 1}
+_PLACE, _TURN = [(columns.PLACE, k) for k in range(3)], [(columns.TURN, k) for k in range(3)]
+# The equations of each kind: roles and axes.
+ROLES = {
+    FIXED: _PLACE + _TURN,
+    BALL: _PLACE,
+    HINGE: _PLACE + [(columns.TILT, 1), (columns.TILT, 2)],
+    SLIDER: [(columns.SIDE, 1), (columns.SIDE, 2)] + _TURN,
+    SPRING: [(columns.SPAN, 0)],
+    DISTANCE: [(columns.SPAN, 0)],
+}
 NO_MOTOR, SPEED, FORCE = 0, 1, 2  # modes of motors
 WORLD = -1  # in place of a body
 
@@ -161,7 +170,7 @@ class JointRows:
         given = (joints.low, joints.high, joints.target, joints.most, joints.stiffness, joints.damping, joints.length)
         for k, values in enumerate(given, c.LOW):
             t[:, k] = values
-        t[:, c.SUMS :] = 0.0
+        t[:, c.SUMS : c.NOW] = 0.0
         rows_a, rows_b = place[joints.a], place[joints.b]
         self.joint_place[:, c.A], self.joint_place[:, c.B] = rows_a, rows_b
         self.row_place[:, c.A_OF], self.row_place[:, c.B_OF] = rows_a[self._joint_of], rows_b[self._joint_of]
@@ -176,7 +185,7 @@ class JointRows:
         if key == self._key:
             return
         self._key, j = key, len(joints)
-        size = np.array([EQUATIONS[k] for k in joints.kind.tolist()]) + driven + limited
+        size = np.array([len(ROLES[k]) for k in joints.kind.tolist()]) + driven + limited
         side = np.concatenate((joints.a, joints.b))
         number, of = np.tile(np.arange(j), 2)[free[side]], side[free[side]]
         incidence = csr_array((np.ones(len(of)), (number, of)), shape=(j, len(free)))
@@ -195,8 +204,11 @@ class JointRows:
         width = np.arange(self.rows) + 1 - self.row_place[:, c.FIRST]
         self.row_place[:, c.OFFSET] = np.concatenate(([0], np.cumsum(width)[:-1]))
         self.skyline = np.zeros(int(width.sum()), np.float32)
-        self.joint_place[:, c.KIND], self.joint_place[:, c.BEGIN] = joints.kind, begin
-        self.joint_place[:, c.MODE], self.joint_place[:, c.LIMITED] = np.where(driven, joints.mode, NO_MOTOR), limited
+        self.joint_place[:, c.KIND], self.joint_place[:, c.MODE] = joints.kind, joints.mode
+        roles = [ROLES[k] + [(c.MOTOR, 0)] * d + [(c.LIMIT, 0)] * e
+                 for k, d, e in zip(joints.kind.tolist(), driven.tolist(), limited.tolist(), strict=True)]  # fmt: skip
+        self.row_place[:, c.ROLE : c.AXIS + 1] = [role for k in order for role in roles[k]]
+        self.row_place[:, c.JOINT_OF] = self._joint_of
 
     def forces(self, joints: Joints | None, dt: float, total: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Force and torque on the bodies b of joints, and what their motors did; adds the first two to the sums of all
@@ -204,7 +216,7 @@ class JointRows:
         if joints is None or not len(joints):
             return np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0)
         c = columns
-        sums = self.joint[:, c.SUMS :].astype(float) / dt
+        sums = self.joint[:, c.SUMS : c.NOW].astype(float) / dt
         force, torque = sums[:, :3], sums[:, 3:6]
         for sign, body, arm in ((-1.0, joints.a, self._arms[0]), (1.0, joints.b, self._arms[1])):
             real = body != WORLD

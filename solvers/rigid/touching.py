@@ -1,9 +1,9 @@
 """Contacts in the rigid solver: non-penetration, Coulomb friction and impacts, by Gauss-Seidel.
 
-A row of `contact` is a contact during a step. In the moving half of a substep, un >= -gap / h: a gap may be closed, and
-an overlap is undone at a bounded rate; positions then follow these velocities. In the resting half un >= 0, so that no
-velocity is left of that (Catto's "relaxing" sweep; the velocity half of RATTLE). Friction is one vector in the plane of
-contact, at most mu times the normal impulse, which holds the place where the contact began to stick.
+A row of `contact` is a contact during a step. In the moving half of a substep un >= -gap / h, so that a gap may be
+closed; in the resting half un >= 0 for what touches. Overlaps, and the slip since a contact began to stick, are undone
+by velocities of their own that move bodies and are gone (split impulses; Catto's Box2D 3 takes the same velocities and
+takes them back). Friction is one vector in the plane of contact, at most mu times the normal impulse (Coulomb).
 
 Both bodies get the opposite impulse at the same point, so that their angular momentum stays: while their centres move
 apart, the point goes with the one whose surface is round there (see `FOLLOW`).

@@ -1,4 +1,4 @@
-"""Contacts for tests of the rigid solver, found slowly: boxes and balls on planes and on each other."""
+"""Contacts for tests and benchmarks of the rigid solver, found slowly: boxes and balls on planes and on each other."""
 
 import numpy as np
 
@@ -23,8 +23,9 @@ class Things:
                 s = np.square(np.array(size, float))
                 inertia = np.diag(mass / 3 * (s.sum() - s))
         self.shapes.append((kind, np.array(size, float)))
-        self.rows.append((np.array(center, float), np.eye(3) if rotation is None else rotation, np.array(velocity, float),
-                          np.array(spin, float), 1 / mass if mass else 0.0, np.array(inertia, float)))  # fmt: skip
+        rotation = np.eye(3) if rotation is None else rotation
+        self.rows.append((np.array(center, float), rotation, np.array(velocity, float), np.array(spin, float),
+                          1 / mass if mass else 0.0, np.array(inertia, float)))  # fmt: skip
         return len(self.rows) - 1
 
     def bodies(self):
