@@ -93,8 +93,9 @@ def heap(spec: Spec) -> "pl.Scene":
     apart, rng = 1.9 * SIDE, np.random.default_rng(1)
     across = max(round((spec.bodies / 2) ** (1 / 3)), 1)
     bin_side, levels = (across + 1) * apart, -(-spec.bodies // across**2)
-    size = (bin_side, (levels + 4) * apart, bin_side)
-    scene.add(pl.Box(size=size, center=(0, size[1] / 2, 0)), pl.Boundary(inside_out=True, friction=FRICTION), name="bin")
+    height = (levels + 4) * apart
+    hollow = pl.Box(size=(bin_side, height, bin_side), center=(0, height / 2, 0))
+    scene.add(hollow, pl.Boundary(inside_out=True, friction=FRICTION), name="bin")
     for k in range(spec.bodies):
         level, (i, j) = k // across**2, divmod(k % across**2, across)
         center = apart * np.array([i - (across - 1) / 2, level + 1.0, j - (across - 1) / 2])
@@ -173,6 +174,11 @@ def measure(spec: Spec) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def measure_given(given: dict[str, Any]) -> dict[str, Any]:
+    """Runs what another process describes."""
+    return measure(Spec(**given | {name: tuple(given[name]) for name in ("block", "densities")}))
+
+
 def compare(kind: str, options: argparse.Namespace, peer: bench.Peer | None) -> dict[str, Any]:
     """Both sides turn by turn; medians over rounds."""
     bodies = options.bodies or SIZES[kind]
@@ -198,9 +204,11 @@ def table(results: list[dict[str, Any]]) -> Table:
                    "peer / ours"):  # fmt: skip
         made.add_column(header, justify="right", no_wrap=True)
     for r in results:
-        theirs = [f"{r['peer']['ms']['total']:.1f}", f"{r['ratio']:.2f}"] if "peer" in r else ["-", "-"]
-        made.add_row(r["kind"], f"{r['bodies']:,}", f"{r['particles']:,}", f"{r['ms']['total']:.2f}", f"{r['ms_mean']:.2f}",
-                     f"{r['real_time']:.2f}", f"{100 * r['share']:.0f} %", f"{r['ms']['walls']:.1f}", *theirs)  # fmt: skip
+        ms, theirs = r["ms"], ("-", "-")
+        if "peer" in r:
+            theirs = f"{r['peer']['ms']['total']:.1f}", f"{r['ratio']:.2f}"
+        made.add_row(r["kind"], f"{r['bodies']:,}", f"{r['particles']:,}", f"{ms['total']:.2f}", f"{r['ms_mean']:.2f}",
+                     f"{r['real_time']:.2f}", f"{100 * r['share']:.0f} %", f"{ms['walls']:.1f}", *theirs)  # fmt: skip
     return made
 
 
@@ -257,8 +265,7 @@ def work(options: argparse.Namespace) -> None:
 
 def main(argv: list[str]) -> int:
     """`pliant bench rigid [options]`; returns the exit status."""
-    child = lambda given: measure(Spec(**given | {name: tuple(given[name]) for name in ("block", "densities")}))
-    return bench.command(argv, child, lambda: work(parse(argv)))
+    return bench.command(argv, measure_given, lambda: work(parse(argv)))
 
 
 if __name__ == "__main__":
