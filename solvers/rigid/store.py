@@ -130,8 +130,9 @@ class RigidBodies(Store):
     def _contacts(self, dt: float, bodies: Bodies, dv: np.ndarray, dw: np.ndarray) -> Contacts:
         """What touches now or may within the step."""
         speed = np.linalg.norm(bodies.velocity, axis=1) + np.linalg.norm(dv, axis=1)
-        turning = (np.linalg.norm(bodies.spin, axis=1) + np.linalg.norm(dw, axis=1)) * self.world.walls.extents
-        contacts = self.detection.contacts(bodies, MARGIN * self.world.walls.extents + dt * (speed + turning), self.ignored)
+        turning, sizes = np.linalg.norm(bodies.spin, axis=1) + np.linalg.norm(dw, axis=1), self.world.walls.extents
+        margins = MARGIN * sizes + dt * (speed + turning * sizes)
+        contacts = self.detection.contacts(bodies, margins, self.ignored)
         contacts.friction = self.frictions[contacts.a, contacts.b].astype(np.float32)
         contacts.restitution = self.restitutions[contacts.a, contacts.b].astype(np.float32)
         return contacts
