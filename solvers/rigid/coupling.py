@@ -167,9 +167,11 @@ class RigidCoupling(Coupling):
         if moving:
             p = self.world.particles
             pressed = self._pushed_back(self._changes)
-            self._drawn = sum((self._dragged(getattr(p, name)) for name in TRACTIONS if name in p.schema), self._drawn)
+            tractions = [getattr(p, name) for name in TRACTIONS if name in p.schema]
+            self._drawn = sum(map(self._dragged, tractions), self._drawn)
             self._moved = self._move(pressed + self._drawn)
-            self._carry_on()
+            if tractions:
+                self._carry_on()
         self._respond(self._moved)
 
     def tally(self, dt: float, step: float, least: float, sums: np.ndarray) -> None:
@@ -181,6 +183,7 @@ class RigidCoupling(Coupling):
         sums[sweeps.LENGTH] += float(work.sum()) / self.world.spacing**3
 
     def finish(self, dt: float) -> None:
+        self._carry_on()
         self.world.particles.body_response.fill(0.0)
 
     # --- parts ------------------------------------------------------------------------------------------
