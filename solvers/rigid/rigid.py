@@ -37,7 +37,8 @@ class RigidMotion(Stage):
         self.start = RigidForces(world, self)
 
     def parts(self) -> list[Stage]:
-        return [self.start, RigidDrag(self.world, self), self, RigidRemainder(self.world, self)]
+        return [self.start, *(kind(self.world, self) for kind in (RigidSticking, RigidDrag)), self,
+                RigidRemainder(self.world, self)]  # fmt: skip
 
     @property
     def contact_forces(self) -> dict[tuple[str, str], np.ndarray]:
@@ -77,16 +78,28 @@ class RigidForces(Force):
         states, free = walls.states, walls.free
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()
         coupling.begin(dt)
-        coupling.foresee_drag()
         self.lasting = dt * coupling.accelerations(self.motion.store.lasting)
         states.velocity[free] += dt * self.world.gravity + self.lasting[free, :3]
         states.spin[free] += self.lasting[free, 3:]
 
 
-class RigidDrag(Force):
+class RigidSticking(Stage):
+    """Tells viscous liquids how rigid bodies will move, once all but viscosity has acted on both."""
+
+    name, place, rank = "rigid sticking", "warm start", 5
+
+    def __init__(self, world: World, motion: RigidMotion):
+        super().__init__(world, None)
+        self.motion = motion
+
+    def run(self, dt: float) -> None:
+        self.motion.coupling.foresee_drag()
+
+
+class RigidDrag(Stage):
     """What viscous liquids and their surfaces do to rigid bodies: changes their velocities."""
 
-    name, rank = "rigid drag", 100
+    name, place, rank = "rigid drag", "warm start", 100
 
     def __init__(self, world: World, motion: RigidMotion):
         super().__init__(world, None)
