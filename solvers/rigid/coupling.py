@@ -55,6 +55,11 @@ class RigidCoupling(Coupling):
         states = self.world.walls.states
         return np.concatenate([states.velocity, states.spin], axis=1)
 
+    @property
+    def touched(self) -> np.ndarray:
+        """Numbers of the free bodies that particles touch in this step."""
+        return np.unique(self._chunks[2])
+
     def begin(self, dt: float) -> None:
         """Finds who touches free bodies, once particles have been told of their velocities as they are."""
         self._dt, walls = dt, self.world.walls
