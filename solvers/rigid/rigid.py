@@ -118,8 +118,8 @@ class RigidRemainder(Stage):
         self.motion = motion
 
     def run(self, dt: float) -> None:
-        coupling, walls = self.motion.coupling, self.world.walls
+        walls = self.world.walls
         if self.world.particles.n:
-            change = coupling.accelerations(walls.impulses - coupling.given)
+            change = self.motion.coupling.remainder()
             walls.states.velocity += change[:, :3]
             walls.states.spin += change[:, 3:]
