@@ -44,6 +44,7 @@ from pliant.core.backend import (
     RealTable,
     Vectors,
     VectorTable,
+    host_view,
     task,
     threads_for,
     turns,
@@ -356,7 +357,8 @@ class Walls(Store):
         self.images: Any = None  # of liquids (`images.Images`), where a pressure solver has them
         self._capacity, self._good = -1, WallStates.at_rest(0)
         self.led: tuple | None = None  # where a step takes what is free: shifts (n, 3) and rotations (n, 3, 3)
-        self.stopping = np.zeros((len(walls), WHOLE))  # of the impulses, those of what was put back, where walls are then
+        self.stopping = np.zeros((len(walls), WHOLE))  # impulses by what was put back, where walls are then
+        self.loose = np.zeros(len(walls), bool)  # rigid bodies that nothing but particles acts on in this step
         self._close, self._starts = np.zeros(1, np.int32), np.zeros(len(walls) + 2, np.int32)
         self.pairs = ti.ndarray(ti.i32, 1)
         self._chunks: Any = None
@@ -508,6 +510,20 @@ class Walls(Store):
     def impulses(self) -> np.ndarray:
         """(n, 6) what particles have given to each in the last step, and its moment about the pivot [N s, N m s]."""
         return self._load[:, :WHOLE]
+
+    @property
+    def motion(self) -> np.ndarray:
+        """(n, 6) velocity and spin of each."""
+        return np.concatenate([self.states.velocity, self.states.spin], axis=1)
+
+    def touching(self) -> np.ndarray:
+        """(m, 2) pairs of a particle and a wall that it sees."""
+        begin, end, owner = self.chunks
+        if not len(begin):
+            return np.zeros((0, 2), np.int64)
+        memory = host_view(self.pairs)
+        pairs = (self.pairs.to_numpy() if memory is None else memory)[: int(end.max())]  # chunks follow each other
+        return np.stack([pairs // SIDES, np.repeat(owner, end - begin)], axis=1).astype(np.int64)
 
     @property
     def free(self) -> np.ndarray:

@@ -52,12 +52,6 @@ class RigidCoupling(Coupling):
         self._thick = any(getattr(material, "viscosity", 0.0) for material in world.materials)
 
     @property
-    def motion(self) -> np.ndarray:
-        """(n, 6) velocity and spin of each wall."""
-        states = self.world.walls.states
-        return np.concatenate([states.velocity, states.spin], axis=1)
-
-    @property
     def touched(self) -> np.ndarray:
         """Numbers of the free bodies that particles touch in this step."""
         return np.unique(self._chunks[2])
@@ -65,7 +59,7 @@ class RigidCoupling(Coupling):
     def begin(self, dt: float) -> None:
         """Finds who touches free bodies, once particles have been told of their velocities as they are."""
         self._dt, walls = dt, self.world.walls
-        self._before = self._carried = self.motion
+        self._before = self._carried = self.world.walls.motion
         self._shift = walls.states.shift.copy()
         self.given = np.zeros_like(self._before)
         self._masses, free = mass_matrices(walls), walls.free
@@ -150,7 +144,7 @@ class RigidCoupling(Coupling):
     def tell_motion(self) -> None:
         """Densities change by how velocities have changed since particles were told of them (`wall_flux`)."""
         self._carry_on()
-        self._respond(self.motion - self._before)
+        self._respond(self.world.walls.motion - self._before)
 
     def foresee(self, moving: bool, changes: ti.Ndarray, least: float) -> None:
         self._changes = changes
@@ -200,7 +194,7 @@ class RigidCoupling(Coupling):
 
     def _carry_on(self) -> None:
         """What particles rub against moves with the bodies."""
-        motion = self.motion
+        motion = self.world.walls.motion
         if self.world.walls.rough:
             self._carry(motion - self._carried)
         self._carried = motion

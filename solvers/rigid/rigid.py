@@ -87,6 +87,7 @@ class RigidForces(Force):
         walls, coupling = self.world.walls, self.motion.coupling
         states, free = walls.states, walls.free
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()
+        walls.loose = self.motion.store.loose
         coupling.begin(dt)
         coupling.foresee_drag()
         self.lasting = dt * coupling.accelerations(self.motion.store.lasting)

@@ -102,6 +102,15 @@ class RigidBodies(Store):
         change = np.linalg.norm(self.force - self.before, axis=1)
         return np.where((change <= STEADY * np.linalg.norm(self.force, axis=1))[:, None], self.force, 0.0)
 
+    @property
+    def loose(self) -> np.ndarray:
+        """(n,) free bodies that have no joint, and had no contact in the step before."""
+        loose = self.world.walls.free & ~self.force.any(axis=1)
+        if self.joints is not None:
+            ends = np.concatenate([self.joints.a, self.joints.b])
+            loose[ends[ends >= 0]] = False
+        return loose
+
     def bodies(self, velocity: np.ndarray, spin: np.ndarray) -> Bodies:
         """All walls as the solver takes them, where they are now, at these velocities."""
         walls, free = self.world.walls, self.world.walls.free
