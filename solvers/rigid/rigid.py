@@ -14,6 +14,7 @@ import numpy as np
 
 from pliant.core.world import World
 from pliant.solvers.rigid.coupling import RigidCoupling
+from pliant.solvers.rigid.levers import SIX
 from pliant.solvers.rigid.store import RigidBodies
 from pliant.solvers.stage import Force, Stage
 
@@ -56,9 +57,19 @@ class RigidMotion(Stage):
         dv = walls.states.velocity - start.velocity - start.lasting[:, :3]
         dw = walls.states.spin - start.spin - start.lasting[:, 3:]
         free = walls.free
-        self.store.advance(dt, bodies, dv, dw, dt * self.world.gravity * free[:, None])
+        self.store.advance(dt, bodies, dv, dw, self._steady(dt))
         walls.led = bodies.center[free] - walls.pivots[free], bodies.rotation[free]
         walls.states.velocity[free], walls.states.spin[free] = bodies.velocity[free], bodies.spin[free]
+
+    def _steady(self, dt: float) -> np.ndarray:
+        """(n, 6) changes of velocities that act all through the step. A body that no particle touches falls so,
+        exactly. Particles move by dt v with the velocity v at the end of the step, and one that they touch must do so
+        too, or it would creep by g dt^2 / 2 from step to step where they bear it. Its forces act at the start, then,
+        but for as much of them as lasting contacts and joints will take out again, bit by bit."""
+        steady, touched = np.zeros((len(self.world.walls.walls), SIX)), self.coupling.touched
+        steady[:, :3] = dt * self.world.gravity * self.world.walls.free[:, None]
+        steady[touched] = -self.start.lasting[touched]
+        return steady
 
 
 class RigidForces(Force):
@@ -71,12 +82,13 @@ class RigidForces(Force):
         self.motion = motion
         states = world.walls.states
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()  # at the start of the step
-        self.lasting = np.zeros((len(self.velocity), 6))  # change of velocities by lasting contacts
+        self.lasting = np.zeros((len(self.velocity), SIX))  # change of velocities by lasting contacts
 
     def run(self, dt: float) -> None:
         walls, coupling = self.world.walls, self.motion.coupling
         states, free = walls.states, walls.free
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()
+        walls.loose = self.motion.store.loose
         coupling.begin(dt)
         self.lasting = dt * coupling.accelerations(self.motion.store.lasting)
         states.velocity[free] += dt * self.world.gravity + self.lasting[free, :3]
@@ -120,8 +132,8 @@ class RigidRemainder(Stage):
         self.motion = motion
 
     def run(self, dt: float) -> None:
-        coupling, walls = self.motion.coupling, self.world.walls
+        walls = self.world.walls
         if self.world.particles.n:
-            change = coupling.accelerations(walls.impulses - coupling.given)
+            change = self.motion.coupling.remainder()
             walls.states.velocity += change[:, :3]
             walls.states.spin += change[:, 3:]
