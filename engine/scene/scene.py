@@ -521,6 +521,11 @@ class Scene(joints.Joining):
                          "bodies")  # fmt: skip
         return found
 
+    @property
+    def has_particles(self) -> bool:
+        """Whether there is, or may come, more than walls and rigid bodies."""
+        return bool(self.settings.sources) or not all(body.material.is_wall for body in self.bodies)
+
     def _bytes(self, spacing: float) -> float:
         """Memory for the particles, and for the maps of the walls while they are built."""
         total, block = 0.0, 4 * spacing
@@ -531,7 +536,7 @@ class Scene(joints.Joining):
                 each += BYTES_PER_STANDING * body.material.has_yield_stress
                 each += BYTES_PER_GRAIN * getattr(body.material, "grains", 0)
                 total += each * _count(body, spacing * self.spacing_of(body) / self.spacing)
-            elif np.isfinite(a):
+            elif np.isfinite(a) and self.has_particles:
                 total += BYTES_PER_BLOCK * a * b * c + BYTES_PER_WALL_BLOCK * 2 * (a * b + b * c + c * a)
         return total
 

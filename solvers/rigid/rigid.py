@@ -55,13 +55,14 @@ class RigidMotion(Stage):
         dv = walls.states.velocity - start.velocity - start.lasting[:, :3]
         dw = walls.states.spin - start.spin - start.lasting[:, 3:]
         free = walls.free
-        self.store.advance(dt, bodies, dv, dw, dt * self.world.gravity * free[:, None])
+        self.store.advance(dt, bodies, dv, dw, start.steady)
         walls.led = bodies.center[free] - walls.pivots[free], bodies.rotation[free]
         walls.states.velocity[free], walls.states.spin[free] = bodies.velocity[free], bodies.spin[free]
 
 
 class RigidForces(Force):
-    """Gravity on rigid bodies, and the contacts and joints that are about what they were: changes their velocities."""
+    """Gravity on rigid bodies, what hands pull with, and the contacts and joints that are about what they were: changes
+    their velocities."""
 
     name, rank = "rigid forces", -10
 
@@ -70,7 +71,8 @@ class RigidForces(Force):
         self.motion = motion
         states = world.walls.states
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()  # at the start of the step
-        self.lasting = np.zeros((len(self.velocity), 6))  # change of velocities by lasting contacts
+        self.lasting = np.zeros((len(self.velocity), 6))  # change of velocities by lasting contacts,
+        self.steady = np.zeros((len(self.velocity), 6))  # and by gravity and hands
 
     def run(self, dt: float) -> None:
         walls, coupling = self.world.walls, self.motion.coupling
@@ -78,9 +80,14 @@ class RigidForces(Force):
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()
         coupling.begin(dt)
         coupling.foresee_drag()
-        self.lasting = dt * coupling.accelerations(self.motion.store.lasting)
-        states.velocity[free] += dt * self.world.gravity + self.lasting[free, :3]
-        states.spin[free] += self.lasting[free, 3:]
+        store = self.motion.store
+        self.lasting = dt * coupling.accelerations(store.lasting)
+        self.steady = dt * coupling.accelerations(store.pulls)
+        self.steady[free, :3] += dt * self.world.gravity
+        store.pulls[:] = 0.0
+        change = self.lasting + self.steady
+        states.velocity[free] += change[free, :3]
+        states.spin[free] += change[free, 3:]
 
 
 class RigidDrag(Force):

@@ -197,16 +197,16 @@ class RigidSolver:
              dw: np.ndarray, steady: np.ndarray | None = None) -> Forces:  # fmt: skip
         """Moves the bodies, in place, and tells what acted between them.
 
-        `dv`, `dw` (n, 3) are what all else has added to their velocities in this step. Of that, `steady` (n, 3) is by
+        `dv`, `dw` (n, 3) are what all else has added to their velocities in this step. Of that, `steady` (n, 6) is by
         forces that do not depend on where a body is, such as gravity: it acts all through the step, which is exact
         where nothing touches. The rest acts at its start, as in the symplectic Euler method, for an oscillator would
         gain energy otherwise. All of both is taken for steady if that is not given.
         """
         self._look(bodies)
         if steady is not None:
-            bodies.velocity += dv - steady
-            bodies.spin += dw
-            dv, dw = steady, np.zeros_like(dw)
+            bodies.velocity += dv - steady[:, :3]
+            bodies.spin += dw - steady[:, 3:]
+            dv, dw = steady[:, :3], steady[:, 3:]
         used = np.zeros(len(bodies.center), bool)
         used[contacts.a] = used[contacts.b] = True
         if joints is not None and len(joints):
@@ -241,6 +241,7 @@ class RigidSolver:
         free = bodies.inverse_mass > 0
         inverse = np.where(free[:, None], 1 / self._moments, 0.0)
         self._inverse = np.einsum("nij,nj,nkj->nik", self._axes, inverse, self._axes)
+        self._slimness = np.where(free, inverse.max(axis=1) / np.where(free, bodies.inverse_mass, 1.0), 0.0)
 
     def _substeps(self, bodies: Bodies, active: np.ndarray, m: int, dt: float) -> int:
         """How many: by time, and by how far free bodies turn."""
@@ -259,6 +260,7 @@ class RigidSolver:
         t = table[:n]
         t[:, c.V : c.V + 3], t[:, c.W : c.W + 3] = bodies.velocity[active], bodies.spin[active]
         t[:, IM] = bodies.inverse_mass[active]
+        t[:, c.SLIM] = self._slimness[active]
         t[:, c.J0 : c.J0 + 6] = t[:, J : J + 6] = symmetric(R @ self._inverse[active] @ np.swapaxes(R, 1, 2))
         t[:, c.I0 : c.I0 + 6] = symmetric(inertia)
         table[: n + 1, c.Q] = 1.0
