@@ -18,7 +18,7 @@ import numpy as np
 import taichi as ti
 
 from pliant.boundary.volume_map import KNOWN, REACH, profile
-from pliant.boundary.wall import STATE, Wall, WallStates, stopped
+from pliant.boundary.wall import FASTEST, FASTEST_SPIN, STATE, Wall, WallStates, stopped
 from pliant.boundary.wall_patches import WHOLE, WallPatch, add_to_patches, patch_table
 from pliant.boundary.wall_table import (
     PIVOT,
@@ -64,6 +64,7 @@ LEAST_GAP = 0.25  # in spacings: the viscous layer between particle and wall is 
 KEEP_OUT_ROUNDS = 2  # where two walls meet, the second round settles what the first pushed across
 SIDES = 4  # that a particle sees: the nearest of them
 STEEPEST = 2.0  # gradient of a map, where it stands for less or more than a plane
+ROUND_OFF = 1e-3  # by which a body may turn faster than the fastest
 CHUNK = 128  # of the pairs of particles and sides that are summed up at a time
 
 # Two walls that add a and b to a particle's density add a + b - OVERLAP a b together, because both count the part of
@@ -517,6 +518,15 @@ class Walls(Store):
                 if array is None or array.shape != getattr(wall, name).shape:
                     raise PliantError(f"it does not tell where the wall {wall.name!r} is")
                 setattr(wall, name, array)
+
+    def trouble(self) -> str:
+        s = self.states
+        speed, spin = np.linalg.norm(s.velocity, axis=1), np.linalg.norm(s.spin, axis=1)
+        sound = (speed <= FASTEST) & (spin <= FASTEST_SPIN * (1 + ROUND_OFF)) & np.isfinite(s.shift).all(axis=1)
+        lost = np.flatnonzero(~(sound & np.isfinite(s.rotation).all(axis=(1, 2))))
+        if not len(lost):
+            return ""
+        return f"{self.names[lost[0]]} would move at {speed[lost[0]]:.3g} m/s and turn at {spin[lost[0]]:.3g} rad/s"
 
     def backup(self) -> None:
         self._good = copy.deepcopy(self.states)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pliant.boundary.wall import FASTEST, FASTEST_SPIN
 from pliant.core.backend import SHARE_OF_MEMORY, available_memory
 from pliant.core.options import Options, param, positive
 from pliant.core.particles import BYTES_EACH
@@ -33,8 +34,6 @@ BYTES_PER_GRAIN = 80  # its state twice, and a copy for a frame
 BYTES_PER_WALL_BLOCK = 35_000  # of a volume map while it is built: about two blocks of 10^3 nodes lie on the surface,
 BYTES_PER_BLOCK = 100  # and of every block of four spacings in its bounds it is asked whether it does
 FARTHEST = 1e6  # in spacings from the origin: there, positions in single precision are good to 6 % of a spacing
-FASTEST = 1e6  # [m/s]
-FASTEST_SPIN = 1e6  # [rad/s]
 ROUGHEST = 100.0  # coefficient of friction
 FILE_NAME = re.compile(r"\w[\w .+-]{0,99}")
 LONGEST_NAME = 200  # bytes: file systems allow 255, and a number and an ending come behind it
@@ -432,6 +431,7 @@ class Scene(joints.Joining):
         if not found:
             found += sources.problems(self) + probes.patch_problems(self)
         if not found:
+            found += self._copies()
             materials = [body.material for body in self.bodies]
             found += [f"Scene: {sentence}" for sentence in self.settings.pressure.cannot(materials)]
         return found or self._wind_problems() + self._size_problems()
@@ -473,6 +473,16 @@ class Scene(joints.Joining):
         matches = [(name, NUMBERED.fullmatch(name)) for name in sorted(names)]
         return [f"{name}: its files would get the names of those of {match[1]!r}; choose another name"
                 for name, match in matches if match and match[1] in names]  # fmt: skip
+
+    def _copies(self) -> list[str]:
+        """Rigid bodies that are where another one of the same shape is: nothing says in which way to push them apart."""
+        alike: dict[str, list[str]] = {}
+        for body in self.bodies:
+            if body.material.free:
+                alike.setdefault(body.shape.key(), []).append(body.name)
+        return [f"{names[1]}: it is in the very place of {first}, which has the same shape"
+                + f", as {len(names) - 2:,} more are" * (len(names) > 2) + "; move them apart"
+                for first, names in ((found[0], found) for found in alike.values()) if len(names) > 1]  # fmt: skip
 
     def _wind_problems(self) -> list[str]:
         """What is wrong with a wind that is a function, where the bodies are."""

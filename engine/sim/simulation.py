@@ -19,7 +19,7 @@ from pliant.core.reduce import Extent
 from pliant.core.registry import load_plugins
 from pliant.core.smoothing import smoothing
 from pliant.core.store import Store
-from pliant.errors import PliantError, SimulationError, unknown_name
+from pliant.errors import PliantError, SimulationError, broken_down, unknown_name
 from pliant.render.vulkan import describe_gpu
 from pliant.run.frames import Canvas, Frame
 from pliant.scene import assembly, changes
@@ -398,6 +398,9 @@ class Simulation:
             broken = self._broken(limit)
             self._rollback()
             raise SimulationError(self._blame(broken))
+        for trouble in filter(None, (store.trouble() for store in self.world.stores.values())):
+            self._rollback()
+            raise SimulationError(broken_down(self.time, trouble))
         self.world.low, self.world.high, self._speed = low, high, speed
         for store in self.world.stores.values():
             store.backup()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pliant.core.world import World
+from pliant.errors import SimulationError, broken_down
 from pliant.solvers.rigid.coupling import RigidCoupling
 from pliant.solvers.rigid.store import RigidBodies
 from pliant.solvers.stage import Force, Stage
@@ -51,6 +52,9 @@ class RigidMotion(Stage):
 
     def run(self, dt: float) -> None:
         walls, start = self.world.walls, self.start
+        trouble = walls.trouble()
+        if trouble:
+            raise SimulationError(broken_down(self.world.time, trouble))
         bodies = self.store.bodies(start.velocity, start.spin)
         dv = walls.states.velocity - start.velocity - start.lasting[:, :3]
         dw = walls.states.spin - start.spin - start.lasting[:, 3:]
