@@ -221,12 +221,35 @@ def clearance(outward: vec3, spacing: ti.f32):
     return (CLEARANCE + ROUNDED * ti.max(1.0 - outward.norm(), 0.0)) * spacing
 
 
+@ti.func
+def yielded(wall: ti.i32, x: vec3, lightness: ti.template(), load: ti.template(), t: ti.template()):
+    """What impulses and moments so far have added to the velocity of a wall at a point, by its inverse masses."""
+    motion = ti.Vector([0.0] * 6)
+    for a in ti.static(range(6)):
+        for b in ti.static(range(6)):
+            motion[a] += lightness[wall, 6 * a + b] * load[wall, b]
+    return motion[:3] + motion[3:].cross(arm_of(wall, x, t))
+
+
+@ti.func
+def mobility(wall: ti.i32, x: vec3, way: vec3, lightness: ti.template(), t: ti.template()):
+    """Effective inverse mass [1/kg] of a wall at a point, in a direction."""
+    d = way / ti.max(way.norm(), 1e-20)
+    turn, result = arm_of(wall, x, t).cross(d), 0.0
+    lever = ti.Vector([d[0], d[1], d[2], turn[0], turn[1], turn[2]])
+    for a in ti.static(range(6)):
+        for b in ti.static(range(6)):
+            result += lever[a] * lightness[wall, 6 * a + b] * lever[b]
+    return result
+
+
 @ti.kernel
 def _keep_out(n: ti.i32, rounds: ti.i32, x: Vectors, v: Vectors, m: Reals, spacing: ti.f32, t: WallTable,
-              material: Ints, rubbing: RealTable, too_close: Ints, first: Ints, patches: RealTable,
+              material: Ints, rubbing: RealTable, too_close: Ints, first: Ints, patches: RealTable, lightness: RealTable,
               load: RealTable):  # fmt: skip
     """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
-    it slides: the wall gets these as impulses, and its patches their shares. One after the other, for few do."""
+    it slides: the wall gets these as impulses, and its patches their shares. One after the other, for few do. What is
+    free gives way: it gets what an inelastic impact gives, and the next particle meets it as it moves then."""
     ti.loop_config(serialize=True)
     for i in range(n):
         if too_close[i] > 0:
@@ -242,8 +265,11 @@ def _keep_out(n: ti.i32, rounds: ti.i32, x: Vectors, v: Vectors, m: Reals, spaci
                             if distance < least and outward.norm() > 0.0:
                                 out = outward.normalized()
                                 slip, mu = v[i] - velocity_of(wall, at, t), rubbing[wall, material[i]]
+                                slip -= yielded(wall, at, lightness, load, t)
                                 x[i] = at + (least - distance) * out
                                 push, rub = stopped(slip, out, mu)
+                                share = 1.0 / (1.0 + m[i] * mobility(wall, at, push + rub, lightness, t))
+                                push, rub = share * push, share * rub
                                 v[i] = v[i] + push + rub
                                 given = -m[i] * (push + rub)
                                 turn = arm_of(wall, at, t).cross(given)
@@ -338,6 +364,7 @@ class Walls(Store):
         self._no_pushes = ti.ndarray(ti.f32, (1, 1)), ti.ndarray(vec3, (1, 1))
         self.reach = REACH * spacing  # [m] up to where particles look for sides
         self.images: Any = None  # of liquids (`images.Images`), where a pressure solver has them
+        self.lightness = np.zeros((len(walls), 36), np.float32)  # inverse masses (6, 6) of what is free
         self._capacity, self._good = -1, WallStates.at_rest(0)
         self.led: tuple | None = None  # where a step takes what is free: shifts (n, 3) and rotations (n, 3, 3)
         self._close, self._starts = np.zeros(1, np.int32), np.zeros(len(walls) + 2, np.int32)
@@ -477,7 +504,7 @@ class Walls(Store):
                 load, rounds = np.zeros(self._load.shape, np.float32), KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1
                 with threads_for(0):
                     _keep_out(p.n, rounds, p.x, p.v, p.m, self.spacing, self.table, p.material, self._rubbing,
-                              p.too_close, self._first, self._patches, load)  # fmt: skip
+                              p.too_close, self._first, self._patches, self.lightness, load)  # fmt: skip
                 self._load += load
         self.states.force[:], self.states.torque[:] = self._load[:, :3] / dt, self._load[:, 3:WHOLE] / dt
         if self._load.shape[1] > WHOLE:
