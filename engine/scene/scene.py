@@ -118,6 +118,7 @@ class Body:
         self.fixed: Any = None
         self.motion: Callable[[float], Any] | None = None
         self.pivot: Any = None
+        self.tinted = False  # whether its colour map was chosen
 
     def fix(self, mask: Any = True) -> "Body":
         """Holds particles in place: `mask` is a function of the rest positions (n, 3), an array, or True for all. A
@@ -278,7 +279,7 @@ class Scene(joints.Joining):
         particles, for emitters to fill.
 
         `colors` names the colour map in which pictures show the speed of its particles; if it is not given, sand is
-        drawn in "sand" and all else in "water". `shown` is the shape of a wall or an elastic body in pictures and
+        drawn in "sand" and all else in "water"; of a wall or a rigid body it gives the one colour. `shown` is the shape of a wall or an elastic body in pictures and
         exports, if it is not the one that acts: a fine mesh for a coarse one, or a part of it. That of an elastic body
         follows its particles.
         `particle_radius` [m] gives an elastic body finer particles than the scene's, down to half of theirs; so does
@@ -289,6 +290,7 @@ class Scene(joints.Joining):
         name = self.free_name(name, type(material).__name__.lower() if isinstance(material, Material) else "body")
         known = [p for p in inspect.signature(Scene.add).parameters if p not in ("self", "unknown")]
         self._problems += [f"{name}: add has no " + unknown_name("parameter", k, known)[8:] for k in unknown]
+        tinted = colors is not None
         colors = getattr(material, "colors", "water") if colors is None else colors
         if colors not in COLOR_MAPS:
             self._problems.append(f"{name}: " + unknown_name("colour map", str(colors), COLOR_MAPS))
@@ -296,6 +298,7 @@ class Scene(joints.Joining):
             self._problems.append(f"{name}: " + unknown_name("sampling", str(sampling), METHODS))
         shape = Empty() if shape is None else shape
         body = Body(name, shape, material, velocity, colors, shown, particle_radius, sampling, spin)
+        body.tinted = tinted
         self.bodies.append(body)
         return body
 

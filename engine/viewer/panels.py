@@ -243,10 +243,13 @@ def _draw_styles(ui: Ui, state: ViewState, opened: Opened) -> None:
         state.solid = ui.segments("Solids", state.solid, {"spheres": "particles", "mesh": "mesh"})
     if render_scene.walls:
         state.walls = ui.segments("Walls", state.walls, {"wireframe": "wire", "solid": "solid", "hidden": "hidden"})
-    with ui.row(2):
+    grains = any(name.endswith(GRAINS) for name in opened.counts)
+    with ui.row(2 + (grains and bool(render_scene.joints))):
         state.shadow = ui.checkbox("Shadows", state.shadow)
-        if any(name.endswith(GRAINS) for name in opened.counts):
+        if grains:
             state.grains = ui.checkbox("Grains", state.grains)
+        if render_scene.joints:
+            state.joints = ui.checkbox("Joints", state.joints, tip="Axes, rails and springs between rigid bodies")
 
 
 def _draw_clip(ui: Ui, state: ViewState, opened: Opened) -> None:

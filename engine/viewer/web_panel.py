@@ -222,6 +222,8 @@ class Panel:
                 self._choice("Walls as", "walls", WALLS, state.walls)
             if any(body.grains for body in render_scene.bodies):
                 self._tick("Grains", "grains", state.grains)
+            if render_scene.joints:
+                self._tick("Joints", "joints", state.joints)
             self._choice("Cut across", "clip", AXES, state.clip)
             self._listen(self._gui.add_slider("Cut at", 0.0, 1.0, 0.01, state.clip_at), "clip_at")
             self._tick("Other side", "clip_flip", state.clip_flip)
