@@ -59,7 +59,6 @@ class Raster:
         self._shadows: ShadowMap | None = None
         self._camera: Camera | None = None
         self._normals: dict[int, tuple[np.ndarray, ...]] = {}  # of surfaces by their place: vertices, faces, normals
-        hiding = np.array([_NEVER if lines.over else HIDING for lines in picture.lines] or [0.0], np.float32)
         self._line_colors = np.zeros((1, 3), np.float32)
         self._point_starts = self._face_starts = np.zeros(1, np.int64)
         self._segments = 0
@@ -240,6 +239,7 @@ class Raster:
     def _draw_lines(self, picture: Picture, view: np.ndarray, scale: float, near: float) -> None:
         larger = (self.width * self.height / _REFERENCE) ** 0.5
         widths = np.array([max(_LEAST_LINE, lines.width * larger) for lines in picture.lines] or [0.0], np.float32)
+        hiding = np.array([_NEVER if lines.over else HIDING for lines in picture.lines] or [0.0], np.float32)
         self._line_colors = np.array([lines.color for lines in picture.lines] or [(0.0, 0.0, 0.0)], np.float32)
         self._lines.fill(0)
         draw_lines(

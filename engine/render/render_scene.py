@@ -40,12 +40,12 @@ _VIEWS = {"Camera": Camera, "Orbit": Orbit}
 
 class RenderWall:
     """A wall as it was built: its triangles, made when first asked for (combined shapes take seconds), its wireframe
-    `outline` (m, 2, 3) [m], and whether it is a `container`, which holds things inside."""
+    `outline` (m, 2, 3) [m], whether it is a `container`, which holds things inside, and whether it is a rigid body."""
 
     def __init__(self, name: str, outline: np.ndarray, mesh: TriMesh | None, container: bool = False,
-                 color: tuple = OPAQUE, shape: Any = None):  # fmt: skip
+                 color: tuple = OPAQUE, shape: Any = None, rigid: bool = False):  # fmt: skip
         self.name, self.outline, self.container, self.color = name, np.asarray(outline, float), container, tuple(color)
-        self._mesh, self._shape = mesh, shape
+        self._mesh, self._shape, self.rigid = mesh, shape, rigid
         self._planes: np.ndarray | None = None
 
     @property
@@ -94,7 +94,8 @@ class RenderScene:
             if np.isfinite(bounds).all():  # an infinite plane has neither triangles nor an outline
                 inside_out = bool(body.material.inside_out)
                 color = tuple(colormap(np.array([SOLID]), 0.0, 1.0, body.colors)[0].tolist()) if body.tinted else OPAQUE
-                walls.append(RenderWall(body.name, shape.outline(), None, inside_out, color, shape))
+                walls.append(RenderWall(body.name, shape.outline(), None, inside_out, color, shape,
+                                        bool(body.material.free)))  # fmt: skip
                 corners.append(bounds)
         corners += [np.array([sim.world.low, sim.world.high])] * bool(sim.particles or not corners)
         extent = np.array([np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)])
@@ -148,7 +149,7 @@ class RenderScene:
         """Writes the scene into a file that `RenderScene.load` reads back, equal to the last bit."""
         header = {
             "format": FORMAT, "version": VERSION, "top_speed": float(self.top_speed),
-            "walls": [{"name": w.name, "container": w.container, "color": list(w.color)} for w in self.walls],
+            "walls": [{"name": w.name, "container": w.container, "color": list(w.color), "rigid": w.rigid} for w in self.walls],
             "bodies": [dataclasses.asdict(body) for body in self.bodies],
             "camera": _view_data(self.camera),
             "lights": None if self.lights is None else [_plain(dataclasses.asdict(light)) for light in self.lights],
@@ -185,7 +186,7 @@ class RenderScene:
     def _from(cls, header: dict, arrays: Any) -> "RenderScene":
         walls = [
             RenderWall(w["name"], arrays[f"{k}.outline"], TriMesh(arrays[f"{k}.vertices"], arrays[f"{k}.faces"]),
-                      bool(w["container"]), tuple(w["color"]))
+                      bool(w["container"]), tuple(w["color"]), rigid=bool(w.get("rigid", False)))
             for k, w in enumerate(header["walls"])
         ]  # fmt: skip
         lights, look = header["lights"], header["look"]

@@ -21,7 +21,7 @@ from pliant.solvers.elasticity.base import Elasticity
 from pliant.solvers.interaction.grip import STRENGTH, Grip, bounded
 from pliant.solvers.rigid.store import RigidBodies
 
-TWIST = 2.0  # [1/s]: rate at which the hand slows the turning of what it holds, which swings a few times
+TWIST = 2.0  # [1/s]: rate at which the hand slows the turning of what it holds; it swings a few times in two seconds
 
 
 class RigidSpring(Grip):
@@ -66,7 +66,9 @@ class RigidSpring(Grip):
         u = wall.velocity + np.cross(wall.spin, arm) + dt * self.world.gravity
         force = np.linalg.solve(np.eye(3) + dt * (c + dt * k) * K, k * way - (c + dt * k) * u)  # (3)
         self.force = bounded(force, self.strongest)
-        self.torque = np.cross(arm, self.force) - TWIST / (1 + TWIST * dt) * inertia @ wall.spin
+        held = inertia - wall.mass * lever @ lever  # about the point
+        spin = np.linalg.solve(np.eye(3) + TWIST * dt * turned @ held, wall.spin)  # backward Euler
+        self.torque = np.cross(arm, self.force) - TWIST * held @ spin
         self.store.pulls[wall.number] += np.concatenate([self.force, self.torque])
 
     def max_dt(self) -> float:
