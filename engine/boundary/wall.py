@@ -10,6 +10,8 @@ import taichi as ti
 from pliant.boundary.volume_map import VolumeMap
 from pliant.core.backend import vec3
 
+FASTEST = 1e6  # [m/s] that a wall may move at,
+FASTEST_SPIN = 1e6  # and [rad/s] turn
 STATE = ("shift", "rotation", "velocity", "spin", "force", "torque")  # of each wall, in checkpoints
 
 

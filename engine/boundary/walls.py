@@ -18,7 +18,7 @@ import numpy as np
 import taichi as ti
 
 from pliant.boundary.volume_map import KNOWN, REACH, profile
-from pliant.boundary.wall import STATE, Wall, WallStates, stopped
+from pliant.boundary.wall import FASTEST, FASTEST_SPIN, STATE, Wall, WallStates, stopped
 from pliant.boundary.wall_patches import WHOLE, WallPatch, add_to_patches, patch_table
 from pliant.boundary.wall_table import (
     PIVOT,
@@ -65,6 +65,7 @@ LEAST_GAP = 0.25  # in spacings: the viscous layer between particle and wall is 
 KEEP_OUT_ROUNDS = 2  # where two walls meet, the second round settles what the first pushed across
 SIDES = 4  # that a particle sees: the nearest of them
 STEEPEST = 2.0  # gradient of a map, where it stands for less or more than a plane
+ROUND_OFF = 1e-3  # by which a body may turn faster than the fastest
 CHUNK = 128  # of the pairs of particles and sides that are summed up at a time
 
 # Two walls that add a and b to a particle's density add a + b - OVERLAP a b together, because both count the part of
@@ -230,12 +231,35 @@ def clearance(outward: vec3, spacing: ti.f32):
     return (CLEARANCE + ROUNDED * ti.max(1.0 - outward.norm(), 0.0)) * spacing
 
 
+@ti.func
+def yielded(wall: ti.i32, x: vec3, lightness: ti.template(), load: ti.template(), t: ti.template()):
+    """What impulses and moments so far have added to the velocity of a wall at a point, by its inverse masses."""
+    motion = ti.Vector([0.0] * 6)
+    for a in ti.static(range(6)):
+        for b in ti.static(range(6)):
+            motion[a] += lightness[wall, 6 * a + b] * load[wall, b]
+    return motion[:3] + motion[3:].cross(arm_of(wall, x, t))
+
+
+@ti.func
+def mobility(wall: ti.i32, x: vec3, way: vec3, lightness: ti.template(), t: ti.template()):
+    """Effective inverse mass [1/kg] of a wall at a point, in a direction."""
+    d = way / ti.max(way.norm(), 1e-20)
+    turn, result = arm_of(wall, x, t).cross(d), 0.0
+    lever = ti.Vector([d[0], d[1], d[2], turn[0], turn[1], turn[2]])
+    for a in ti.static(range(6)):
+        for b in ti.static(range(6)):
+            result += lever[a] * lightness[wall, 6 * a + b] * lever[b]
+    return result
+
+
 @ti.kernel
 def _keep_out(n: ti.i32, rounds: ti.i32, x: Vectors, v: Vectors, m: Reals, spacing: ti.f32, t: WallTable,
-              material: Ints, rubbing: RealTable, too_close: Ints, first: Ints, patches: RealTable,
+              material: Ints, rubbing: RealTable, too_close: Ints, first: Ints, patches: RealTable, lightness: RealTable,
               load: RealTable):  # fmt: skip
     """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
-    it slides: the wall gets these as impulses, and its patches their shares. One after the other, for few do."""
+    it slides: the wall gets these as impulses, and its patches their shares. One after the other, for few do. What is
+    free gives way: it gets what an inelastic impact gives, and the next particle meets it as it moves then."""
     ti.loop_config(serialize=True)
     for i in range(n):
         if too_close[i] > 0:
@@ -251,10 +275,13 @@ def _keep_out(n: ti.i32, rounds: ti.i32, x: Vectors, v: Vectors, m: Reals, spaci
                             if distance < least and outward.norm() > 0.0:
                                 out = outward.normalized()
                                 slip, mu = v[i] - velocity_of(wall, at, t), rubbing[wall, material[i]]
+                                slip -= yielded(wall, at, lightness, load, t)
                                 back = (least - distance) * out
                                 lost = m[i] * v[i].cross(back)  # of its angular momentum, by going there
                                 x[i] = at + back
                                 push, rub = stopped(slip, out, mu)
+                                share = 1.0 / (1.0 + m[i] * mobility(wall, at, push + rub, lightness, t))
+                                push, rub = share * push, share * rub
                                 v[i] = v[i] + push + rub
                                 given = -m[i] * (push + rub)
                                 turn = arm_of(wall, x[i], t).cross(given) + lost
@@ -356,6 +383,7 @@ class Walls(Store):
         self._no_pushes = ti.ndarray(ti.f32, (1, 1)), ti.ndarray(vec3, (1, 1))
         self.reach = REACH * spacing  # [m] up to where particles look for sides
         self.images: Any = None  # of liquids (`images.Images`), where a pressure solver has them
+        self.lightness = np.zeros((len(walls), 36), np.float32)  # inverse masses (6, 6) of what is free
         self._capacity, self._good = -1, WallStates.at_rest(0)
         self.led: tuple | None = None  # where a step takes what is free: shifts (n, 3) and rotations (n, 3, 3)
         self.stopping = np.zeros((len(walls), WHOLE))  # impulses by what was put back, where walls are then
@@ -498,7 +526,7 @@ class Walls(Store):
                 load, rounds = np.zeros(self._load.shape, np.float32), KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1
                 with threads_for(0):
                     _keep_out(p.n, rounds, p.x, p.v, p.m, self.spacing, self.table, p.material, self._rubbing,
-                              p.too_close, self._first, self._patches, load)  # fmt: skip
+                              p.too_close, self._first, self._patches, self.lightness, load)  # fmt: skip
                 self._load += load
                 self.stopping += load[:, :WHOLE]
         self.states.force[:], self.states.torque[:] = self._load[:, :3] / dt, self._load[:, 3:WHOLE] / dt
@@ -556,6 +584,15 @@ class Walls(Store):
                 if array is None or array.shape != getattr(wall, name).shape:
                     raise PliantError(f"it does not tell where the wall {wall.name!r} is")
                 setattr(wall, name, array)
+
+    def trouble(self) -> str:
+        s = self.states
+        speed, spin = np.linalg.norm(s.velocity, axis=1), np.linalg.norm(s.spin, axis=1)
+        sound = (speed <= FASTEST) & (spin <= FASTEST_SPIN * (1 + ROUND_OFF)) & np.isfinite(s.shift).all(axis=1)
+        lost = np.flatnonzero(~(sound & np.isfinite(s.rotation).all(axis=(1, 2))))
+        if not len(lost):
+            return ""
+        return f"{self.names[lost[0]]} would move at {speed[lost[0]]:.3g} m/s and turn at {spin[lost[0]]:.3g} rad/s"
 
     def backup(self) -> None:
         self._good = copy.deepcopy(self.states)

@@ -13,7 +13,7 @@ MESH_FORMATS = ("obj", "stl", "ply")  # walls and other surfaces: once, or for e
 FORMATS = (*dict.fromkeys((*PARTICLE_FORMATS, *MESH_FORMATS)), "usd", "png")
 USUAL_FORMATS = ("vtu", "png")
 
-LOOK = ("color", "low", "high", "colors", "bar", "fluid", "solid", "grains", "containers", "probes", "radius", "ground",
-        "shadow", "background", "supersample", "title", "clock")  # parameters of `pl.Look`  # fmt: skip
+LOOK = ("color", "low", "high", "colors", "bar", "fluid", "solid", "grains", "containers", "probes", "joints", "radius",
+        "ground", "shadow", "background", "supersample", "title", "clock")  # parameters of `pl.Look`  # fmt: skip
 
 FPS, SIZE, SEED = 30.0, "1280x720", 0  # of a run: frames per simulated second, its pictures, its random numbers

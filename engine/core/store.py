@@ -87,6 +87,10 @@ class Store:
         """Puts a saved state back. A state that was taken with other parameters may hold a part of it only."""
         raise NotImplementedError
 
+    def trouble(self) -> str:
+        """What of the state cannot be, in words; nothing if it is sound."""
+        return ""
+
     def backup(self) -> None:
         """Keeps a copy of the state as it is, which is sound."""
         raise NotImplementedError

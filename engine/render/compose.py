@@ -12,6 +12,7 @@ from pliant.render.camera import Camera
 from pliant.render.coloring import DERIVED, diverges, label, no_such_field, robust_range, scalar, unit
 from pliant.render.colors import colormap
 from pliant.render.fluid_surface import NORMAL, reconstruct
+from pliant.render.joints import joint_lines
 from pliant.render.look import BACKGROUNDS, Look
 from pliant.render.picture import LIGHTS, Bar, Lines, Picture, Points, Surface
 from pliant.skin.skins import SkinSource, is_skin
@@ -70,6 +71,8 @@ def compose(render_scene: "RenderScene", snapshot: Snapshot, look: Look, aspect:
     if look.probes:
         for wall, segments in render_scene.markers.items():
             picture.lines.append(Lines(placed(segments, snapshot.poses.get(wall)), MARKER, MARKER_WIDTH))
+    if look.joints:
+        picture.lines += joint_lines(render_scene.joints, snapshot.poses)
     maps = _add_bodies(picture, render_scene, snapshot, look)
     if look.bar and maps:
         units = {name: text for item in _items(snapshot) for name, text in item.units.items()}

@@ -44,6 +44,7 @@ class Look(Options):
     containers: str = param("wireframe", "how walls are drawn that hold things inside",
                             choices=("wireframe", "glass", "hidden"))  # fmt: skip
     probes: bool = param(False, "mark where probes are, as far as nothing hides them")
+    joints: bool = param(False, "draw the joints of rigid bodies, over all else")
     radius: float = param(1.1, "radius of drawn spheres; a little overlap reads as one surface", "particle radii",
                           low=0.05, high=5.0)  # fmt: skip
     ground: bool = param(True, "draw a floor under the scene")

@@ -30,11 +30,13 @@ class Points:
 
 @dataclass
 class Lines:
-    """A wireframe: `segments` (m, 2, 3) [m], `width` in pixels of a picture of 1280 x 720, in proportion otherwise."""
+    """A wireframe: `segments` (m, 2, 3) [m], `width` in pixels of a picture of 1280 x 720, in proportion otherwise.
+    Those that are `over` all else are not hidden, where the picture is drawn by `Raster`."""
 
     segments: np.ndarray
     color: Triple = (0.22, 0.25, 0.30)
     width: float = 1.5
+    over: bool = False
 
     def __post_init__(self):
         self.segments = np.ascontiguousarray(self.segments, np.float32).reshape(-1, 2, 3)

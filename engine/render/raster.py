@@ -17,12 +17,13 @@ from pliant.render.camera import Camera
 from pliant.render.gloss import light_rows
 from pliant.render.mesh import corner_normals
 from pliant.render.picture import Picture, Surface
-from pliant.render.raster_finish import STRIP, draw_lines, finish
+from pliant.render.raster_finish import HIDING, STRIP, draw_lines, finish
 from pliant.render.raster_shade import FINISHED, paint_sky, shade, wet_vertices
 from pliant.render.raster_tiles import EMPTY, draw
 from pliant.render.shadow import ShadowMap, shaded, shadow_map, shadows_on
 
 _REFERENCE = 1280 * 720  # pixels of the picture for which line widths are given
+_NEVER = 1e30  # times as far: nothing hides what lies over all else
 _LEAST_LINE = 1.0  # pixels: lines are no thinner
 _NEAR = 0.02  # nearest depth that is drawn, in camera distances
 _SEARCH = 4  # pixels around the one asked for in which something is picked
@@ -238,11 +239,12 @@ class Raster:
     def _draw_lines(self, picture: Picture, view: np.ndarray, scale: float, near: float) -> None:
         larger = (self.width * self.height / _REFERENCE) ** 0.5
         widths = np.array([max(_LEAST_LINE, lines.width * larger) for lines in picture.lines] or [0.0], np.float32)
+        hiding = np.array([_NEVER if lines.over else HIDING for lines in picture.lines] or [0.0], np.float32)
         self._line_colors = np.array([lines.color for lines in picture.lines] or [(0.0, 0.0, 0.0)], np.float32)
         self._lines.fill(0)
         draw_lines(
-            self._segments, self._pool["ends"], self._pool["line_group"], widths, view, scale, near, self._keys,
-            self._lines, self._strips,
+            self._segments, self._pool["ends"], self._pool["line_group"], widths, hiding, view, scale, near,
+            self._keys, self._lines, self._strips,
         )  # fmt: skip
 
     def _cover(self, view: np.ndarray, scale: float, near: float, distance: float) -> None:

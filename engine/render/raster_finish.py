@@ -49,11 +49,11 @@ def _mixed(a: ti.u32, b: ti.u32, share: ti.u32) -> ti.u32:
 
 @ti.kernel
 def draw_lines(
-    n: ti.i32, ends: Rows, group: Ints, widths: Reals, view: Rows, scale: ti.f32, near: ti.f32, keys: Keys,
+    n: ti.i32, ends: Rows, group: Ints, widths: Reals, hiding: Reals, view: Rows, scale: ti.f32, near: ti.f32, keys: Keys,
     lines: IntGrid, strips: IntGrid,
 ):  # fmt: skip
     """How much of each pixel lines cover that nothing hides: coverage in 0..256 times 65536, and their group. `lines`
-    is zero before."""
+    is zero before. What is nearer than `hiding` times their distance hides those of a group."""
     for turn in range(turns(n * PIECES)):
         piece = task(turn)
         k = piece // PIECES
@@ -64,13 +64,13 @@ def draw_lines(
                     p = ti.math.mix(p, q, (near - p.z) / (q.z - p.z))
                 if q.z < near:
                     q = ti.math.mix(q, p, (near - q.z) / (p.z - q.z))
-                _piece(piece % PIECES, p, q, group[k], widths[group[k]], scale, keys, lines, strips)
+                _piece(piece % PIECES, p, q, group[k], widths[group[k]], hiding[group[k]], scale, keys, lines, strips)
 
 
 @ti.func
 def _piece(
-    part: ti.i32, p: ti.math.vec3, q: ti.math.vec3, group: ti.i32, width: ti.f32, scale: ti.f32, keys: ti.template(),
-    lines: ti.template(), strips: ti.template(),
+    part: ti.i32, p: ti.math.vec3, q: ti.math.vec3, group: ti.i32, width: ti.f32, hiding: ti.f32, scale: ti.f32,
+    keys: ti.template(), lines: ti.template(), strips: ti.template(),
 ):  # fmt: skip
     size = ti.math.vec2(lines.shape[0], lines.shape[1])
     a, b = scale * p.xy / p.z + 0.5 * size - 0.5, scale * q.xy / q.z + 0.5 * size - 0.5
@@ -100,7 +100,7 @@ def _piece(
                     i, j = r, s
                 depth = squared(i, j, scale, lines.shape[0], lines.shape[1]) / ti.math.mix(za, zb, t)
                 value = ti.cast(FULL * covered + 0.5, ti.i32) << 16 | group
-                if depth <= key_depth(keys[i, j]) * HIDING and value > lines[i, j]:
+                if depth <= key_depth(keys[i, j]) * hiding and value > lines[i, j]:
                     ti.atomic_max(lines[i, j], value)
                     ti.atomic_or(strips[i, j // STRIP], _LINES)
 

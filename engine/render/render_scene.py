@@ -18,7 +18,9 @@ from pliant.core.data import CloudStyle, Snapshot, TriMesh
 from pliant.errors import PliantError
 from pliant.io.files import atomic_write
 from pliant.render.camera import Camera, CameraPath, Orbit, View
+from pliant.render.colors import colormap
 from pliant.render.fluid_surface import convex_planes, inside_share, moved_planes
+from pliant.render.joints import JointMark, joint_marks
 from pliant.render.look import Look
 from pliant.render.markers import probe_markers
 from pliant.render.picture import Light, Picture
@@ -27,7 +29,8 @@ from pliant.skin.skins import SkinSource, skinned
 if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
 
-OPAQUE = (0.93, 0.55, 0.25)  # colour of obstacles
+OPAQUE = (0.93, 0.55, 0.25)  # colour of obstacles without colours of their own;
+SOLID = 0.6  # along their colour map for those that have
 WET = 0.95  # share of the particles that must be inside a container for their surface to be cut at its walls
 TYPICAL = 0.6  # share of the speed of a free fall through the scene that most of a scene stays below
 FORMAT, VERSION = "pliant render scene", 1
@@ -37,12 +40,12 @@ _VIEWS = {"Camera": Camera, "Orbit": Orbit}
 
 class RenderWall:
     """A wall as it was built: its triangles, made when first asked for (combined shapes take seconds), its wireframe
-    `outline` (m, 2, 3) [m], and whether it is a `container`, which holds things inside."""
+    `outline` (m, 2, 3) [m], whether it is a `container`, which holds things inside, and whether it is a rigid body."""
 
     def __init__(self, name: str, outline: np.ndarray, mesh: TriMesh | None, container: bool = False,
-                 color: tuple = OPAQUE, shape: Any = None):  # fmt: skip
+                 color: tuple = OPAQUE, shape: Any = None, rigid: bool = False):  # fmt: skip
         self.name, self.outline, self.container, self.color = name, np.asarray(outline, float), container, tuple(color)
-        self._mesh, self._shape = mesh, shape
+        self._mesh, self._shape, self.rigid = mesh, shape, rigid
         self._planes: np.ndarray | None = None
 
     @property
@@ -78,6 +81,7 @@ class RenderScene:
     look: Look | None = None
     skins: dict[str, SkinSource] = dataclasses.field(default_factory=dict)
     markers: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)  # of probes: see `probe_markers`
+    joints: list[JointMark] = dataclasses.field(default_factory=list)
 
     @classmethod
     def of(cls, sim: "Simulation") -> "RenderScene":
@@ -89,7 +93,9 @@ class RenderScene:
             bounds = shape.bounds()
             if np.isfinite(bounds).all():  # an infinite plane has neither triangles nor an outline
                 inside_out = bool(body.material.inside_out)
-                walls.append(RenderWall(body.name, shape.outline(), None, inside_out, shape=shape))
+                color = tuple(colormap(np.array([SOLID]), 0.0, 1.0, body.colors)[0].tolist()) if body.tinted else OPAQUE
+                walls.append(RenderWall(body.name, shape.outline(), None, inside_out, color, shape,
+                                        bool(body.material.free)))  # fmt: skip
                 corners.append(bounds)
         corners += [np.array([sim.world.low, sim.world.high])] * bool(sim.particles or not corners)
         extent = np.array([np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)])
@@ -100,7 +106,8 @@ class RenderScene:
         lights = getattr(scene, "lights", None)
         lights = (lights,) if isinstance(lights, Light) else lights
         return cls(walls, bodies, extent, TYPICAL * fall or 1.0, scene.camera, tuple(lights) if lights else None,
-                   getattr(scene, "look", None), sim.canvas.skins, probe_markers(sim))  # fmt: skip
+                   getattr(scene, "look", None), sim.canvas.skins, probe_markers(sim),
+                   joint_marks(sim, extent))  # fmt: skip
 
     @property
     def meshes(self) -> dict[str, TriMesh]:
@@ -142,7 +149,7 @@ class RenderScene:
         """Writes the scene into a file that `RenderScene.load` reads back, equal to the last bit."""
         header = {
             "format": FORMAT, "version": VERSION, "top_speed": float(self.top_speed),
-            "walls": [{"name": w.name, "container": w.container, "color": list(w.color)} for w in self.walls],
+            "walls": [{"name": w.name, "container": w.container, "color": list(w.color), "rigid": w.rigid} for w in self.walls],
             "bodies": [dataclasses.asdict(body) for body in self.bodies],
             "camera": _view_data(self.camera),
             "lights": None if self.lights is None else [_plain(dataclasses.asdict(light)) for light in self.lights],
@@ -150,7 +157,7 @@ class RenderScene:
         }  # fmt: skip
         skins = {name: source.save() for name, source in self.skins.items()}
         header["skins"] = {name: values for name, (values, _) in skins.items()}
-        header["markers"] = list(self.markers)
+        header["markers"], header["joints"] = list(self.markers), [mark.save() for mark in self.joints]
         arrays = {"bounds": np.asarray(self.bounds, float)}
         arrays |= {f"marker{k}": segments for k, segments in enumerate(self.markers.values())}
         for k, wall in enumerate(self.walls):
@@ -179,7 +186,7 @@ class RenderScene:
     def _from(cls, header: dict, arrays: Any) -> "RenderScene":
         walls = [
             RenderWall(w["name"], arrays[f"{k}.outline"], TriMesh(arrays[f"{k}.vertices"], arrays[f"{k}.faces"]),
-                      bool(w["container"]), tuple(w["color"]))
+                      bool(w["container"]), tuple(w["color"]), rigid=bool(w.get("rigid", False)))
             for k, w in enumerate(header["walls"])
         ]  # fmt: skip
         lights, look = header["lights"], header["look"]
@@ -192,6 +199,7 @@ class RenderScene:
             _view(header["camera"]), None if lights is None else tuple(_light(light) for light in lights),
             None if look is None else Look(**look), skins,
             {name: arrays[f"marker{k}"] for k, name in enumerate(header.get("markers", ()))},
+            [JointMark.load(values) for values in header.get("joints", ())],
         )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from pliant.errors import PliantError
 from pliant.io.png import write_png
 from pliant.render.backdrop import backdrop
 from pliant.render.buffers import Buffer, keep_heap
+from pliant.render.camera import Camera
 from pliant.render.cull import visible
 from pliant.render.glass import Glass
 from pliant.render.gloss import glossy
@@ -28,6 +29,7 @@ _REFERENCE = 1280 * 720  # pixels of the picture for which line widths are given
 _LEAST_LINE = 0.6  # how much thinner lines may become in small pictures: no less than about a pixel
 _PIXEL_BYTES = 16  # as GGUI hands them out: four floats
 _FRESH_PAGES, _HUGE = 32 << 20, 256 << 20  # bytes between which arrays of samples are better kept than asked for anew
+_OVER = 0.03  # camera distances: where lines are that lie over all else
 _NEAR, _FAR = 0.02, 50.0  # clipping planes in camera distances; GGUI's own 0.1 m would cut into small scenes
 
 
@@ -125,7 +127,7 @@ class Renderer:
 
     def _draw_lines(self, picture: Picture) -> None:
         for slot, lines in enumerate(picture.lines):
-            ends = lines.segments.reshape(-1, 3)
+            ends = _brought_near(lines.segments, picture.camera) if lines.over else lines.segments.reshape(-1, 3)
             if len(ends):
                 (x,) = self._buffer("lines", slot).fill(ends)
                 width = lines.width * self.supersample * self._line_scale
@@ -178,6 +180,16 @@ def elsewhere() -> Iterator[None]:
     finally:
         if here is not None:
             os.close(here)
+
+
+def _brought_near(segments: np.ndarray, camera: Camera) -> np.ndarray:
+    """Ends of segments (2 m, 3), where they look the same and nothing is before them."""
+    eye, ends = np.asarray(camera.position, float), segments.reshape(-1, 3).astype(float)
+    forward = (np.asarray(camera.target, float) - eye) / camera.distance
+    depth, near = (ends - eye) @ forward, _OVER * camera.distance
+    ahead = np.repeat((depth.reshape(-1, 2) > near).all(axis=1), 2)
+    share = np.where(ahead, near / np.where(ahead, depth, 1.0), 1.0)
+    return (eye + share[:, None] * (ends - eye)).astype(np.float32)
 
 
 def _corners(surface: Surface, picture: Picture, shadows: ShadowMap | None) -> tuple[np.ndarray, ...]:

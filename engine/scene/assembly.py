@@ -143,9 +143,11 @@ def marked(name: str, given: Any, x: np.ndarray, doing: str = "fix") -> np.ndarr
     return np.full(len(x), mask) if mask.shape == () else np.ascontiguousarray(mask)
 
 
-def build_wall(body: Body, spacing: float, smoothing: Smoothing, maps: dict[str, VolumeMap] | None = None) -> Wall:
+def build_wall(body: Body, spacing: float, smoothing: Smoothing, maps: dict[str, VolumeMap] | None = None,
+               felt: bool = True) -> Wall:  # fmt: skip
     """A boundary or a rigid body as a wall: planes and box-shaped containers as they are, everything else by its volume
-    map. Rigid bodies of one shape share theirs, among those in `maps`."""
+    map. Rigid bodies of one shape share theirs, among those in `maps`. What is not `felt`, because there are no
+    particles, needs none."""
     shape, material = body.shape, body.material
     bounds = shape.bounds()
     infinite = not np.isfinite(bounds).all()
@@ -161,8 +163,8 @@ def build_wall(body: Body, spacing: float, smoothing: Smoothing, maps: dict[str,
         common["free"] = not body.fixed and body.motion is None
     if not infinite:
         common["extent"] = float(np.linalg.norm(np.maximum(np.abs(bounds[0] - pivot), np.abs(bounds[1] - pivot))))
-    if planes is not None:
-        return Wall(map=None, planes=planes, inside_out=bool(material.inside_out), **common)
+    if planes is not None or not felt:
+        return set_off(Wall(map=None, planes=planes, inside_out=bool(material.inside_out), **common), body)
     base, offset = centred(shape) if material.free else (shape, np.zeros(3))
     key, maps = f"{base.key()} {material.inside_out} {spacing!r} {smoothing.name}", {} if maps is None else maps
     if key not in maps:
@@ -170,7 +172,11 @@ def build_wall(body: Body, spacing: float, smoothing: Smoothing, maps: dict[str,
         maps[key] = VolumeMap(lambda x: wall_distance(solid, x), base.bounds(), spacing, smoothing,
                               material.inside_out, key)  # fmt: skip
     own = maps[key].moved(offset) if material.free else maps[key]
-    wall = Wall(map=own, planes=None, inside_out=bool(material.inside_out), **common)
+    return set_off(Wall(map=own, planes=None, inside_out=bool(material.inside_out), **common), body)
+
+
+def set_off(wall: Wall, body: Body) -> Wall:
+    """Gives what is free the velocities that it starts with."""
     if wall.free:
         wall.velocity, wall.spin = body.velocity, np.zeros(3) if body.spin is None else body.spin
     return wall

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pliant.boundary.wall import FASTEST, FASTEST_SPIN
 from pliant.core.backend import SHARE_OF_MEMORY, available_memory
 from pliant.core.options import Options, param, positive
 from pliant.core.particles import BYTES_EACH
@@ -33,8 +34,6 @@ BYTES_PER_GRAIN = 80  # its state twice, and a copy for a frame
 BYTES_PER_WALL_BLOCK = 35_000  # of a volume map while it is built: about two blocks of 10^3 nodes lie on the surface,
 BYTES_PER_BLOCK = 100  # and of every block of four spacings in its bounds it is asked whether it does
 FARTHEST = 1e6  # in spacings from the origin: there, positions in single precision are good to 6 % of a spacing
-FASTEST = 1e6  # [m/s]
-FASTEST_SPIN = 1e6  # [rad/s]
 ROUGHEST = 100.0  # coefficient of friction
 FILE_NAME = re.compile(r"\w[\w .+-]{0,99}")
 LONGEST_NAME = 200  # bytes: file systems allow 255, and a number and an ending come behind it
@@ -119,6 +118,7 @@ class Body:
         self.fixed: Any = None
         self.motion: Callable[[float], Any] | None = None
         self.pivot: Any = None
+        self.tinted = False  # whether its colour map was chosen
 
     def fix(self, mask: Any = True) -> "Body":
         """Holds particles in place: `mask` is a function of the rest positions (n, 3), an array, or True for all. A
@@ -279,7 +279,7 @@ class Scene(joints.Joining):
         particles, for emitters to fill.
 
         `colors` names the colour map in which pictures show the speed of its particles; if it is not given, sand is
-        drawn in "sand" and all else in "water". `shown` is the shape of a wall or an elastic body in pictures and
+        drawn in "sand" and all else in "water"; of a wall or a rigid body it gives the one colour. `shown` is the shape of a wall or an elastic body in pictures and
         exports, if it is not the one that acts: a fine mesh for a coarse one, or a part of it. That of an elastic body
         follows its particles.
         `particle_radius` [m] gives an elastic body finer particles than the scene's, down to half of theirs; so does
@@ -290,6 +290,7 @@ class Scene(joints.Joining):
         name = self.free_name(name, type(material).__name__.lower() if isinstance(material, Material) else "body")
         known = [p for p in inspect.signature(Scene.add).parameters if p not in ("self", "unknown")]
         self._problems += [f"{name}: add has no " + unknown_name("parameter", k, known)[8:] for k in unknown]
+        tinted = colors is not None
         colors = getattr(material, "colors", "water") if colors is None else colors
         if colors not in COLOR_MAPS:
             self._problems.append(f"{name}: " + unknown_name("colour map", str(colors), COLOR_MAPS))
@@ -297,6 +298,7 @@ class Scene(joints.Joining):
             self._problems.append(f"{name}: " + unknown_name("sampling", str(sampling), METHODS))
         shape = Empty() if shape is None else shape
         body = Body(name, shape, material, velocity, colors, shown, particle_radius, sampling, spin)
+        body.tinted = tinted
         self.bodies.append(body)
         return body
 
@@ -432,6 +434,7 @@ class Scene(joints.Joining):
         if not found:
             found += sources.problems(self) + probes.patch_problems(self)
         if not found:
+            found += self._copies()
             materials = [body.material for body in self.bodies]
             found += [f"Scene: {sentence}" for sentence in self.settings.pressure.cannot(materials)]
         return found or self._wind_problems() + self._size_problems()
@@ -473,6 +476,16 @@ class Scene(joints.Joining):
         matches = [(name, NUMBERED.fullmatch(name)) for name in sorted(names)]
         return [f"{name}: its files would get the names of those of {match[1]!r}; choose another name"
                 for name, match in matches if match and match[1] in names]  # fmt: skip
+
+    def _copies(self) -> list[str]:
+        """Rigid bodies that are where another one of the same shape is: nothing says in which way to push them apart."""
+        alike: dict[str, list[str]] = {}
+        for body in self.bodies:
+            if body.material.free:
+                alike.setdefault(body.shape.key(), []).append(body.name)
+        return [f"{names[1]}: it is in the very place of {first}, which has the same shape"
+                + f", as {len(names) - 2:,} more are" * (len(names) > 2) + "; move them apart"
+                for first, names in ((found[0], found) for found in alike.values()) if len(names) > 1]  # fmt: skip
 
     def _wind_problems(self) -> list[str]:
         """What is wrong with a wind that is a function, where the bodies are."""
@@ -521,6 +534,11 @@ class Scene(joints.Joining):
                          "bodies")  # fmt: skip
         return found
 
+    @property
+    def has_particles(self) -> bool:
+        """Whether there is, or may come, more than walls and rigid bodies."""
+        return bool(self.settings.sources) or not all(body.material.is_wall for body in self.bodies)
+
     def _bytes(self, spacing: float) -> float:
         """Memory for the particles, and for the maps of the walls while they are built."""
         total, block = 0.0, 4 * spacing
@@ -531,7 +549,7 @@ class Scene(joints.Joining):
                 each += BYTES_PER_STANDING * body.material.has_yield_stress
                 each += BYTES_PER_GRAIN * getattr(body.material, "grains", 0)
                 total += each * _count(body, spacing * self.spacing_of(body) / self.spacing)
-            elif np.isfinite(a):
+            elif np.isfinite(a) and self.has_particles:
                 total += BYTES_PER_BLOCK * a * b * c + BYTES_PER_WALL_BLOCK * 2 * (a * b + b * c + c * a)
         return total
 

@@ -17,7 +17,7 @@ from pliant.scene.scene import Scene
 
 Arrays = dict[str, np.ndarray]
 SHOWN = ("camera", "lights", "look")  # of a scene: how it is drawn, which changes nothing that happens in it
-BODY = ("name", "shape", "material", "velocity", "colors", "shown", "particle_radius", "sampling", "spin", "pivot")
+BODY = ("name", "shape", "material", "velocity", "colors", "shown", "particle_radius", "sampling", "spin", "pivot", "tinted")
 
 
 def describe(scene: Scene) -> tuple[dict[str, Any], Arrays]:
@@ -47,8 +47,9 @@ def rebuild(tree: dict[str, Any], arrays: Arrays) -> Scene:
     scene = Scene(**settings)
     for entry in tree["bodies"]:
         values = {name: _live(entry[name], arrays) for name in BODY if name in entry}
-        pivot = values.pop("pivot")
-        scene.add(**values).pivot = pivot
+        pivot, tinted = values.pop("pivot"), values.pop("tinted", False)
+        body = scene.add(**values)
+        body.pivot, body.tinted = pivot, tinted
     scene.settings = scene.settings.replaced(**later)
     for name in SHOWN:
         setattr(scene, name, _live(tree["shown"][name], arrays))
@@ -67,7 +68,7 @@ def differences(old: dict[str, Any], old_arrays: Arrays, new: dict[str, Any], ne
     was = unset | old["settings"]  # older files lack newer keys, whose default is nothing
     found = _unlike("", was, new["settings"], old_arrays, new_arrays)
     for name, was, now in zip(names[0], old["bodies"], new["bodies"], strict=True):
-        compared = [key for key in BODY if key not in ("colors", "shown")]
+        compared = [key for key in BODY if key not in ("colors", "shown", "tinted")]
         was, now = ({key: entry.get(key) for key in compared} for entry in (was, now))  # older files lack newer keys
         found += _unlike(name, was, now, old_arrays, new_arrays)
     return found

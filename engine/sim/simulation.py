@@ -19,7 +19,7 @@ from pliant.core.reduce import Extent
 from pliant.core.registry import load_plugins
 from pliant.core.smoothing import smoothing
 from pliant.core.store import Store
-from pliant.errors import PliantError, SimulationError, unknown_name
+from pliant.errors import PliantError, SimulationError, broken_down, unknown_name
 from pliant.render.vulkan import describe_gpu
 from pliant.run.frames import Canvas, Frame
 from pliant.scene import assembly, changes
@@ -69,7 +69,8 @@ class Simulation:
         for body in scene.bodies:
             self.notes += [f"{body.name}: {sentence}" for sentence in body.shape.warnings()]
         maps: dict[str, Any] = {}
-        walls = [assembly.build_wall(b, scene.spacing, w, maps) for b in scene.bodies if b.material.is_wall]
+        walls = [assembly.build_wall(b, scene.spacing, w, maps, scene.has_particles) for b in scene.bodies
+                 if b.material.is_wall]  # fmt: skip
         self._assemble(walls, saved, {})
         if saved is None:  # otherwise they were told before it was saved
             self._tell(self.notes)
@@ -132,10 +133,11 @@ class Simulation:
         the hand is to go, as often as you like; steps then move the body after it, until `grip.release()`.
 
         An elastic body is pulled by a spring to its particles within `radius` [m] of the one nearest to the point (None
-        takes as much of it as a hand would), which lifts it as well as it can be lifted and does not tear it. Fluids
-        and sand, whichever was named, are stirred: what is within `radius` of the hand takes on its velocity. A wall is
-        led by the hand, without turning, through whatever is there, and stays where it is released. The hand is no
-        part of the state: `save` leaves it out.
+        takes as much of it as a hand would), which lifts it as well as it can be lifted and does not tear it. A rigid
+        body is pulled at the point, hangs from it, and flies on when it is released. Fluids and sand, whichever was
+        named, are stirred: what is within `radius` of the hand takes on its velocity. A wall, or a rigid body that is
+        fixed, is led by the hand, without turning, through whatever is there, and stays where it is released. The hand
+        is no part of the state: `save` leaves it out.
         """
         self[body]  # or there is none, which is told  # noqa: B018
         name = body.name if isinstance(body, Body) else str(body)
@@ -396,6 +398,9 @@ class Simulation:
             broken = self._broken(limit)
             self._rollback()
             raise SimulationError(self._blame(broken))
+        for trouble in filter(None, (store.trouble() for store in self.world.stores.values())):
+            self._rollback()
+            raise SimulationError(broken_down(self.time, trouble))
         self.world.low, self.world.high, self._speed = low, high, speed
         for store in self.world.stores.values():
             store.backup()

@@ -10,6 +10,7 @@ from pliant.render.coloring import diverges, robust_range
 from pliant.render.colors import colormap
 from pliant.render.compose import DEFAULT_FIELD, GLOSS, SHEEN, SKIN, placed, tints
 from pliant.render.fluid_surface import NORMAL
+from pliant.render.joints import joint_lines
 from pliant.render.look import BACKGROUNDS, Look
 from pliant.render.picture import LIGHTS, Lines, Picture, Points, Surface
 from pliant.render.render_scene import RenderScene
@@ -61,8 +62,10 @@ class Drawing:
         self._add_bodies(drawn, render_scene, snapshot, state)
         if state.clip != "off":
             _clip(picture, render_scene.bounds, state)
+        if state.joints:
+            picture.lines += joint_lines(render_scene.joints, snapshot.poses)
         if moment.grip is not None:
-            picture.lines.append(Lines(moment.grip[None], SPRING, SPRING_WIDTH))
+            picture.lines.append(Lines(moment.grip[None], SPRING, SPRING_WIDTH, over=True))
         return drawn
 
     def _find_range(self, render_scene: RenderScene, snapshot: Snapshot, state: ViewState,

@@ -12,7 +12,8 @@ from pliant.scene.scene import Scene
 from pliant.solvers.births.options import Emitter
 from pliant.viewer.messages import Knob
 
-# Ends of the sliders, in the parameters' units, and whether they are logarithmic. A value beyond an end moves it.
+# Ends of the sliders, in the parameters' units, and whether they are logarithmic. A value beyond an end moves it. What is
+# called alike but has another unit has that behind its name.
 RANGES = {
     "density": (50.0, 20_000.0, True), "viscosity": (1e-7, 10.0, True), "surface_tension": (0.0, 1.0, False),
     "damping": (0.0, 1.0, False), "young": (1e3, 1e9, True), "poisson": (-0.4, 0.495, False),
@@ -20,7 +21,8 @@ RANGES = {
     "friction": (0.0, 2.0, False), "gravity": (-20.0, 20.0, False), "wind": (-30.0, 30.0, False),
     "flow speed": (0.0, 5.0, False), "mass": (1e-2, 1e4, True), "restitution": (0.0, 1.0, False),
     "speed": (-20.0, 20.0, False), "torque": (-100.0, 100.0, False), "force": (-1e3, 1e3, False),
-    "stiffness": (1.0, 1e6, True),
+    "stiffness": (1.0, 1e6, True), "damping [N s/m]": (0.0, 100.0, False), "length": (0.0, 2.0, False),
+    "max_torque": (1e-2, 1e4, True), "max_force": (1e-2, 1e5, True),
 }  # fmt: skip
 AXES = "xyz"
 WIND = "velocity of the air"
@@ -88,6 +90,6 @@ def _rules(options: Any) -> dict[str, Rule]:
 
 
 def _knob(owner: str, name: str, value: float, unit: str, doc: str) -> Knob:
-    low, high, log = RANGES[name.partition(".")[0]]
+    low, high, log = RANGES.get(f"{name} [{unit}]") or RANGES[name.partition(".")[0]]
     low = min(low, value) if not log or value > 0 else low
     return Knob(owner, name, float(value), low, max(high, value), log, "" if unit == "1" else unit, doc)

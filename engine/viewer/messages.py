@@ -27,6 +27,7 @@ COMMANDS = {
     "grab": "body, point (3) [m]: holds it there by a spring",
     "drag": "point (3) [m]: moves the end of the spring",
     "release": "lets go",
+    "pin": "body: holds a rigid body where it is, or lets it go again; whatever is grabbed is let go",
     "quit": "ends",
 }
 
@@ -87,6 +88,7 @@ class Moment:
     playing: bool
     knobs: list[Knob] | None = None  # if they have changed
     grip: np.ndarray | None = None  # (2, 3) [m]: where a spring holds something, and where the hand is
+    pinned: frozenset[str] = frozenset()  # rigid bodies that are held or led
 
 
 @dataclasses.dataclass

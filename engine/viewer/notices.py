@@ -38,6 +38,7 @@ KEYS = (
     ("9", "frame the particles alone"),
     ("Ctrl Left drag", "grab a body, or stir"),
     ("G held", "the left button grabs"),
+    ("X", "pin a rigid body, or let it go"),
 )
 
 

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from pliant.core.data import GRAINS
 from pliant.render.coloring import label
 from pliant.render.colors import COLOR_MAPS
@@ -117,17 +119,21 @@ class Panels:
             if opened is None:
                 return
             bodies = [body.name for body in opened.render_scene.bodies if not body.grains]
-            ui.heading("Bodies")
+            if bodies:
+                ui.heading("Bodies")
             for name in bodies:
                 self._draw_branch(ui, state, name, count(self._counts(opened).get(name, 0)), commands)
-            if opened.render_scene.walls:
-                ui.heading("Walls")
-            for wall in opened.render_scene.walls:
-                self._draw_branch(ui, state, wall.name, "container" if wall.container else "obstacle", commands)
+            for rigid, heading in ((True, "Rigid bodies"), (False, "Walls")):
+                walls = [wall for wall in opened.render_scene.walls if wall.rigid == rigid]
+                if walls:
+                    ui.heading(heading)
+                for wall in walls:
+                    note = self._note(wall.name) if rigid else "container" if wall.container else "obstacle"
+                    self._draw_branch(ui, state, wall.name, note, commands)
             known = {SCENE, *bodies, *(wall.name for wall in opened.render_scene.walls)}
             others = [owner for owner in self._knobs if owner not in known]
             if others:
-                ui.heading("Emitters and joints")
+                ui.heading("Planes, emitters, joints")
             for name in others:
                 self._draw_fold(ui, state, name, name, "", commands)
             ui.heading("Scene")
@@ -135,6 +141,25 @@ class Panels:
             ui.space()
             if ui.button("Original values", tip="Gives all parameters the values of the scene"):
                 commands.append(("defaults",))
+
+    def _note(self, name: str) -> str:
+        """How a rigid body moves."""
+        pose = self._moment.snapshot.rigid.get(name) if self._moment else None
+        if self._moment is None or pose is None:
+            return ""
+        return "pinned" if name in self._moment.pinned else f"{float(np.linalg.norm(pose.velocity)):.2f} m/s"
+
+    def _draw_pose(self, ui: Ui, name: str, commands: list[tuple]) -> None:
+        """Where a rigid body is, how it moves, and what holds it there."""
+        pose = self._moment.snapshot.rigid.get(name) if self._moment else None
+        if self._moment is None or pose is None:
+            return
+        for unit, vector in (("m", pose.position), ("m/s", pose.velocity), ("rad/s", pose.spin)):
+            ui.facts(unit, {axis: f"{value + 0.0:.2f}" for axis, value in zip("xyz", vector, strict=True)})
+        pinned = name in self._moment.pinned
+        if ui.button("Let go" if pinned else "Pin", active=pinned, small=True, key=f"pin {name}",
+                     tip="Holds it where it is, or lets it go: X"):  # fmt: skip
+            commands.append(("pin", name))
 
     def _counts(self, opened: Opened | None) -> dict[str, int]:
         """How many points each body has by now."""
@@ -163,6 +188,7 @@ class Panels:
         (state.unfolded.add if opened else state.unfolded.discard)(owner)
         if opened:
             with ui.indent():
+                self._draw_pose(ui, owner, commands)
                 for knob in knobs:
                     value = ui.slider(name_of(knob), knob.value, knob.low, knob.high, knob.log, knob.unit,
                                       key=_key(knob), tip=_sentence(knob.doc))  # fmt: skip
@@ -243,10 +269,13 @@ def _draw_styles(ui: Ui, state: ViewState, opened: Opened) -> None:
         state.solid = ui.segments("Solids", state.solid, {"spheres": "particles", "mesh": "mesh"})
     if render_scene.walls:
         state.walls = ui.segments("Walls", state.walls, {"wireframe": "wire", "solid": "solid", "hidden": "hidden"})
-    with ui.row(2):
+    grains = any(name.endswith(GRAINS) for name in opened.counts)
+    with ui.row(2 + (grains and bool(render_scene.joints))):
         state.shadow = ui.checkbox("Shadows", state.shadow)
-        if any(name.endswith(GRAINS) for name in opened.counts):
+        if grains:
             state.grains = ui.checkbox("Grains", state.grains)
+        if render_scene.joints:
+            state.joints = ui.checkbox("Joints", state.joints, tip="Axes, rails and springs between rigid bodies")
 
 
 def _draw_clip(ui: Ui, state: ViewState, opened: Opened) -> None:

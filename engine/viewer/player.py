@@ -16,6 +16,7 @@ from pliant.scene import changes
 from pliant.scene.loading import SceneSource, find_scene, make_scene, read_options
 from pliant.scene.scene import Scene
 from pliant.sim import checkpoint, fields
+from pliant.sim.rigid_views import RigidView
 from pliant.sim.simulation import Simulation
 from pliant.sim.snapshot import counts
 from pliant.viewer.knobs import change, knobs
@@ -94,7 +95,8 @@ class Player:
                 turned = knobs(self.sim.scene) if self._knobs_changed else None
                 seen = snapshot(self.sim, self._shown, self._grains, self._skins)
                 grip = self._grip and np.array([self._grip.point, self._grip.target], float)
-                self.tell(Moment(seen, figures(self.sim, self._lately), self.playing, turned, grip))
+                pinned = frozenset(name for name in seen.rigid if self.sim[name].fixed)
+                self.tell(Moment(seen, figures(self.sim, self._lately), self.playing, turned, grip, pinned))
                 self._knobs_changed = False
                 return True
         return False
@@ -194,6 +196,16 @@ class Player:
 
     def release(self) -> None:
         self._let_go()
+
+    def pin(self, body: str) -> None:
+        view = self._ready()[body]
+        if not isinstance(view, RigidView):
+            raise PliantError(f"{body} is no rigid body, and only these can be pinned")
+        self._let_go()
+        if view.fixed:
+            view.release()
+        else:
+            view.fix()
 
     def quit(self) -> None:
         self.ended = True

@@ -26,6 +26,7 @@ class ViewState:
     fluid: str = "spheres"
     solid: str = "mesh"
     grains: bool = True
+    joints: bool = True
     walls: str = "solid"  # obstacles; containers are wireframes also then
     shadow: bool = True
     hidden: set[str] = dataclasses.field(default_factory=set)  # names of bodies and walls that are not drawn

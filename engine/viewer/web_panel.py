@@ -186,7 +186,7 @@ class Panel:
             with self._lower:
                 self._add_colors(opened, state)
                 self._add_visibility(render_scene, bodies, state)
-                self._add_knobs(opened.knobs)
+                self._add_knobs(opened.knobs, [wall.name for wall in render_scene.walls if wall.rigid])
                 with self._gui.add_folder("Statistics"):
                     self._figures = self._gui.add_html("")
                 self._add_states(states)
@@ -222,11 +222,13 @@ class Panel:
                 self._choice("Walls as", "walls", WALLS, state.walls)
             if any(body.grains for body in render_scene.bodies):
                 self._tick("Grains", "grains", state.grains)
+            if render_scene.joints:
+                self._tick("Joints", "joints", state.joints)
             self._choice("Cut across", "clip", AXES, state.clip)
             self._listen(self._gui.add_slider("Cut at", 0.0, 1.0, 0.01, state.clip_at), "clip_at")
             self._tick("Other side", "clip_flip", state.clip_flip)
 
-    def _add_knobs(self, knobs: list[Knob]) -> None:
+    def _add_knobs(self, knobs: list[Knob], rigid: list[str]) -> None:
         self._sliders = {}
         with self._gui.add_folder("Parameters"):
             for owner in dict.fromkeys(knob.owner for knob in knobs):
@@ -234,6 +236,9 @@ class Panel:
                     for knob in knobs:
                         if knob.owner == owner:
                             self._sliders[owner, knob.name] = Slider(self._gui, knob, self._turn)
+                    if owner in rigid:
+                        pin = self._gui.add_button("Pin or let go", hint="holds it where it is, or frees it")
+                        pin.on_click(lambda _, owner=owner: self._send("pin", owner))
             self._gui.add_button("Original values").on_click(lambda _: self._send("defaults"))
 
     def _add_states(self, states: list[str]) -> None:

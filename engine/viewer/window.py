@@ -54,6 +54,7 @@ OFFER = "`pliant view --web` shows the same scene in a browser."
 PRESSED = {
     " ": ("toggle",), "n": ("step",), ".": ("step",), "+": ("step",), "r": ("reset",), "f": ("frame",),
     "h": ("help",), ti.ui.TAB: ("panels",), ti.ui.ESCAPE: ("quit",), "c": ("next color",), "v": ("record",),
+    "x": ("pin",),
     "p": ("screenshot",), "k": ("save",), "l": ("load",), "8": ("scene view",), "9": ("close view",),
     **{str(k + 1): ("view", name) for k, name in enumerate(VIEWS)},
 }  # fmt: skip
@@ -275,6 +276,12 @@ class Window:
         self.extras.messages.clear()
         self.extras.failure = ""
         self.remote.send("reset")
+
+    def _do_pin(self, name: str = "") -> None:
+        """Of the body of that name, or of the one at the pointer."""
+        held = None if name or self._ui.captures else self._held(self._pointer)
+        if name or held is not None:
+            self.remote.send("pin", name or held[0])  # type: ignore[index]
 
     def _do_limit(self, name: str) -> None:
         self.state.limit = name

@@ -1,4 +1,5 @@
-"""A hand that takes hold of things: it pulls elastic bodies (see `grab_spring`), stirs what flows, and carries walls.
+"""A hand that takes hold of things: it pulls elastic bodies (see `grab_spring`) and rigid ones (`rigid_spring`), stirs
+what flows, and carries walls.
 
 Walls, and the hand that stirs, are led by the spring of `grip` (1) as if nothing resisted. Its backward Euler step is
 
@@ -22,6 +23,7 @@ from pliant.errors import PliantError
 from pliant.solvers.elasticity.base import Elasticity
 from pliant.solvers.interaction.grab_spring import GrabSpring
 from pliant.solvers.interaction.grip import Grip, checked_point
+from pliant.solvers.interaction.rigid_spring import RigidSpring
 from pliant.solvers.stage import material_table
 
 STIR, LADLE = 5.0, 0.15  # spacings, and share of the size of what flows: the radius that is stirred, the larger one
@@ -73,7 +75,7 @@ class Stir(Grip):
 
 
 class Carry(Grip):
-    """A wall, led without regard to what is in its way. It does not turn, and particles feel its velocity as that of a
+    """A wall, or a rigid body that is fixed, led without regard to what is in its way. It does not turn, and particles feel its velocity as that of a
     wall with a motion of its own."""
 
     def __init__(self, world: World, settings: Any, wall: Wall, point: np.ndarray, let_go: Callable[[Grip], None]):
@@ -113,7 +115,8 @@ def take(world: World, settings: Any, elasticity: Elasticity | None, name: str, 
         wall = world.walls.find(name)
         if wall is None:
             raise PliantError(f"{name} can be neither pulled, nor stirred, nor carried, and so not be grabbed")
-        return Carry(world, settings, wall, point, let_go)
+        held = RigidSpring if wall.free else Carry
+        return held(world, settings, wall, point, let_go)
     if elasticity is not None and number in elasticity.solids:
         return GrabSpring(world, settings, elasticity, number, point, radius, let_go)
     return Stir(world, settings, number, point, radius, let_go)

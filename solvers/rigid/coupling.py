@@ -72,6 +72,7 @@ class RigidCoupling(Coupling):
         self._masses, free = mass_matrices(walls), walls.free
         self._inverse = np.zeros_like(self._masses)
         self._inverse[free] = np.linalg.inv(self._masses[free])
+        walls.lightness = self._inverse.reshape(-1, 36).astype(np.float32)
         if self._count:
             self.world.particles.body_response.fill(0.0)
         begin, end, owner = walls.chunks

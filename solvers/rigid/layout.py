@@ -10,9 +10,10 @@ from pliant.core.backend import mat3, vec3
 
 # Columns of a body: velocity, angular velocity, inverse mass, inverse inertia now, displacement, rotation (quaternion,
 # w x y z), inverse inertia and inertia at the start, the gyroscopic part of the angular velocity, and what acts on it
-# in the whole step: a change of velocity, and an angular impulse; and the velocities that undo overlaps, which move a
-# body and are gone. Symmetric matrices: diagonal, then yz, zx, xy.
-V, W, IM, J, PUSH, SWAY, X, Q, J0, I0, GYRO, KICK, TWIST, BODY = 0, 3, 6, 7, 13, 16, 19, 22, 26, 32, 38, 41, 44, 47
+# in the whole step: a change of velocity, and an angular impulse; the velocities that undo overlaps, which move a body
+# and are gone; and its mass over its least moment of inertia. Symmetric matrices: diagonal, then yz, zx, xy.
+V, W, IM, J, PUSH, SWAY, X, Q, J0, I0, GYRO, KICK, TWIST, SLIM, BODY = (
+    0, 3, 6, 7, 13, 16, 19, 22, 26, 32, 38, 41, 44, 47, 48)  # fmt: skip
 
 
 @ti.func

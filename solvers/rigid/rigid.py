@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pliant.core.world import World
+from pliant.errors import SimulationError, broken_down
 from pliant.solvers.rigid.coupling import RigidCoupling
 from pliant.solvers.rigid.levers import SIX
 from pliant.solvers.rigid.store import RigidBodies
@@ -53,27 +54,29 @@ class RigidMotion(Stage):
 
     def run(self, dt: float) -> None:
         walls, start = self.world.walls, self.start
+        trouble = walls.trouble()
+        if trouble:
+            raise SimulationError(broken_down(self.world.time, trouble))
         bodies = self.store.bodies(start.velocity, start.spin)
         dv = walls.states.velocity - start.velocity - start.lasting[:, :3]
         dw = walls.states.spin - start.spin - start.lasting[:, 3:]
         free = walls.free
-        self.store.advance(dt, bodies, dv, dw, self._steady(dt))
+        self.store.advance(dt, bodies, dv, dw, self._steady())
         walls.led = bodies.center[free] - walls.pivots[free], bodies.rotation[free]
         walls.states.velocity[free], walls.states.spin[free] = bodies.velocity[free], bodies.spin[free]
 
-    def _steady(self, dt: float) -> np.ndarray:
+    def _steady(self) -> np.ndarray:
         """(n, 6) changes of velocities that act all through the step. A body that no particle touches falls so,
         exactly. Particles move by dt v with the velocity v at the end of the step, and one that they touch must do so
         too, or it would creep by g dt^2 / 2 from step to step where they bear it. Its forces act at the start, then,
         but for as much of them as lasting contacts and joints will take out again, bit by bit."""
-        steady, touched = np.zeros((len(self.world.walls.walls), SIX)), self.coupling.touched
-        steady[:, :3] = dt * self.world.gravity * self.world.walls.free[:, None]
-        steady[touched] = -self.start.lasting[touched]
-        return steady
+        touched = self.coupling.touched
+        return np.where(touched[:, None], -self.start.lasting, self.start.steady)
 
 
 class RigidForces(Force):
-    """Gravity on rigid bodies, and the contacts and joints that are about what they were: changes their velocities."""
+    """Gravity on rigid bodies, what hands pull with, and the contacts and joints that are about what they were: changes
+    their velocities."""
 
     name, rank = "rigid forces", -10
 
@@ -82,7 +85,8 @@ class RigidForces(Force):
         self.motion = motion
         states = world.walls.states
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()  # at the start of the step
-        self.lasting = np.zeros((len(self.velocity), SIX))  # change of velocities by lasting contacts
+        self.lasting = np.zeros((len(self.velocity), SIX))  # change of velocities by lasting contacts,
+        self.steady = np.zeros((len(self.velocity), SIX))  # and by gravity and hands
 
     def run(self, dt: float) -> None:
         walls, coupling = self.world.walls, self.motion.coupling
@@ -90,9 +94,14 @@ class RigidForces(Force):
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()
         walls.loose = self.motion.store.loose
         coupling.begin(dt)
-        self.lasting = dt * coupling.accelerations(self.motion.store.lasting)
-        states.velocity[free] += dt * self.world.gravity + self.lasting[free, :3]
-        states.spin[free] += self.lasting[free, 3:]
+        store = self.motion.store
+        self.lasting = dt * coupling.accelerations(store.lasting)
+        self.steady = dt * coupling.accelerations(store.pulls)
+        self.steady[free, :3] += dt * self.world.gravity
+        store.pulls[:] = 0.0
+        change = self.lasting + self.steady
+        states.velocity[free] += change[free, :3]
+        states.spin[free] += change[free, 3:]
 
 
 class RigidSticking(Stage):

@@ -51,6 +51,7 @@ class RigidBodies(Store):
         n = len(walls.walls)
         self.force, self.before = np.zeros((n, 6)), np.zeros((n, 6))  # and torque, of the last two steps [N, N m]
         self._pressed = np.zeros(0, np.int64), np.zeros((0, 3))  # pairs that touch, and their forces [N]
+        self.pulls = np.zeros((n, 6))  # and torques of hands in the step under way [N, N m]
         self.joint_states: dict[str, Any] = {}
         self._good: dict[str, np.ndarray] = {}
 
@@ -93,6 +94,17 @@ class RigidBodies(Store):
                 self.ignored.append((first, second))
         self.declared, self.joints = tuple(declared), joints(rows) if rows else None
 
+    def joined(self, number: int) -> list[int]:
+        """A free body, and all that are joined to it, or to one of these, by more than a spring."""
+        free, found = self.world.walls.free, [number]
+        place = {name: k for k, name in enumerate(self.world.walls.names)}
+        pairs = [{place[one.a], place[one.b]} for one in self.declared if one.b is not None and one.kind != "spring"]
+        for body in found:  # which grows meanwhile
+            for pair in pairs:
+                if body in pair:
+                    found += [other for other in pair if free[other] and other not in found]
+        return found
+
     # --- a step -----------------------------------------------------------------------------------------
 
     @property
@@ -127,8 +139,8 @@ class RigidBodies(Store):
                       np.where(free, 1.0 / mass, 0.0), np.where(free[:, None, None], inertia, 0.0))  # fmt: skip
 
     def advance(self, dt: float, bodies: Bodies, dv: np.ndarray, dw: np.ndarray, steady: np.ndarray) -> None:
-        """Moves the bodies on by a step in which all else has added dv, dw to their velocities, `steady` of it by
-        gravity."""
+        """Moves the bodies on by a step in which all else has added dv, dw to their velocities, of which `steady` (n, 6)
+        acts evenly through it: gravity, and hands."""
         contacts = self._contacts(dt, bodies, dv, dw)
         self._drive()
         with threads_for(0):  # one contact after the other
