@@ -93,7 +93,7 @@ class RigidCoupling(Coupling):
         is just what moves the body so (`drag`)."""
         if not self._count or not self._thick:
             return
-        self._carry(self.motion - self._carried)
+        self._carry(self.world.walls.motion - self._carried)
         p, walls, (begin, end, owner) = self.world.particles, self.world.walls, self._chunks
         sums = np.zeros((len(owner), levers.DRAGS), np.float32)
         levers.drag_on(len(owner), begin, end, owner, walls.pairs, p.x, p.m, p.material, self._nu, p.wall_drag,
@@ -103,7 +103,7 @@ class RigidCoupling(Coupling):
         moved = np.zeros_like(self._before)
         moved[bodies] = np.linalg.solve(A, total[bodies, : levers.SIX, None])[..., 0]
         self._carry(moved)
-        self._carried = self.motion + moved
+        self._carried = self.world.walls.motion + moved
 
     def drag(self) -> None:
         """What has slid along bodies so far in this step moves them."""

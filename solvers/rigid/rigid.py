@@ -70,8 +70,9 @@ class RigidMotion(Stage):
         exactly. Particles move by dt v with the velocity v at the end of the step, and one that they touch must do so
         too, or it would creep by g dt^2 / 2 from step to step where they bear it. Its forces act at the start, then,
         but for as much of them as lasting contacts and joints will take out again, bit by bit."""
-        touched = self.coupling.touched
-        return np.where(touched[:, None], -self.start.lasting, self.start.steady)
+        steady, touched = self.start.steady.copy(), self.coupling.touched
+        steady[touched] = -self.start.lasting[touched]
+        return steady
 
 
 class RigidForces(Force):
