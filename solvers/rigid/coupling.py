@@ -13,29 +13,24 @@ does. The metric of the sweeps is therefore not the diagonal D, but P = D + G M^
 
 sums over those whose pressures can change: z is how the body would move if pressures removed all of the residuals,
 and what that motion removes is left to it (`foresee`). Light bodies then take as many sweeps as heavy ones. Bodies
-that touch the same particles are one such system: if each left to the others what it would remove alone, a layer of
-water between two light crates would be pushed too far, and farther in each sweep.
+that touch the same particles are one such system (`sharing`).
 
 Sand and elastic bodies rub on a rigid body, by tractions that are found in the same sweeps: these move it too, and
 what they rub against moves with it. All else that walls do to particles (viscosity, what puts back those that came
 too close) acts on it at the end of the step (`remainder`), so that momentum is kept to round-off.
 """
 
-import dataclasses
-
 import numpy as np
 import taichi as ti
-from scipy.sparse import bsr_array
-from scipy.sparse.linalg import LinearOperator, cg
 
 from pliant.boundary.walls import SIDES, Walls
 from pliant.core.backend import host_view, vec3
 from pliant.core.world import Coupling, World
 from pliant.solvers.pressure import sweeps
 from pliant.solvers.rigid import levers
+from pliant.solvers.rigid.sharing import Shared
 from pliant.solvers.stage import material_table
 
-ACCURATE = 1e-5  # of the residuals of motions that are foreseen
 # Tractions of sand, which act at its particles (0), and of elastic bodies, at the surface (1)
 TRACTIONS = {"wall_traction": 0.0, "wall_rub": 1.0}
 
@@ -253,53 +248,6 @@ class RigidCoupling(Coupling):
         states.spin += moved[:, 3:] / self._dt
         self.given += impulse / self._dt
         return moved
-
-
-@dataclasses.dataclass(frozen=True)
-class Shared:
-    """Pairs of bodies that touch the same particles, sorted: begin and end of those in a list of sides, one of each."""
-
-    pairs: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 2), int))
-    rows: tuple = ()
-
-    @classmethod
-    def of(cls, sides: np.ndarray, owners: np.ndarray) -> "Shared":
-        """From the sides that particles see, SIDES times the particle and which of its sides, and whose they are."""
-        order = np.argsort(sides, kind="stable")
-        sides, owners = sides[order], owners[order]
-        found = []
-        for apart in range(1, min(SIDES, len(sides))):
-            same = np.flatnonzero(sides[apart:] // SIDES == sides[:-apart] // SIDES)
-            found.append(np.stack([same, same + apart], axis=1))
-        entries = np.concatenate([np.zeros((0, 2), int), *found])
-        entries = entries[owners[entries[:, 0]] != owners[entries[:, 1]]]
-        if not len(entries):
-            return cls()
-        swapped = owners[entries[:, 0]] > owners[entries[:, 1]]
-        entries[swapped] = entries[swapped][:, ::-1]
-        code = owners[entries[:, 0]].astype(np.int64) * (int(owners.max()) + 1) + owners[entries[:, 1]]
-        order = np.lexsort((sides[entries[:, 0]], code))
-        code, entries = code[order], entries[order]
-        pair, begin = np.unique(code, return_index=True)
-        end = np.append(begin[1:], len(code))
-        one, other = (np.ascontiguousarray(sides[entries[:, k]], np.int32) for k in range(2))
-        return cls(np.stack(np.divmod(pair, int(owners.max()) + 1), axis=1),
-                   (begin.astype(np.int32), end.astype(np.int32), one, other))  # fmt: skip
-
-    def solve(self, A: np.ndarray, between: np.ndarray, wanted: np.ndarray, z: np.ndarray) -> None:
-        """Adds to z (n, 6) the solution of those of the pairs, whose blocks are A (n, 6, 6) and, of pairs, `between`:
-        by conjugate gradients, from that of each body alone."""
-        bodies, at = np.unique(self.pairs, return_inverse=True)
-        one, other = at.reshape(self.pairs.shape).T
-        n, inverse = len(bodies), np.linalg.inv(A[bodies])
-        blocks = np.concatenate([A[bodies], between, between.transpose(0, 2, 1)])
-        row, column = np.concatenate([np.arange(n), one, other]), np.concatenate([np.arange(n), other, one])
-        order = np.lexsort((column, row))
-        starts = np.searchsorted(row[order], np.arange(n + 1))
-        K = bsr_array((blocks[order], column[order], starts), shape=(6 * n, 6 * n))
-        b = wanted[bodies].ravel()
-        P = LinearOperator(K.shape, lambda r: np.einsum("nij,nj->ni", inverse, r.reshape(n, 6)).ravel())
-        z[bodies] = cg(K, b, rtol=ACCURATE, M=P, maxiter=6 * n)[0].reshape(n, 6)
 
 
 def mass_matrices(walls: Walls) -> np.ndarray:
