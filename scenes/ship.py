@@ -38,8 +38,9 @@ def section(share: float, well: bool) -> np.ndarray:
 def hull(keel: float = 0.0, well: bool = True) -> pl.Mesh:
     """The planks as one closed mesh, its keel at that height [m]: rings from stem to stern, two at each bulkhead of the
     well; or all that they enclose."""
-    places = [(s, False) for s in (*np.linspace(0, WELL[0], 7)[:6], *WELL[:well])]
-    places += [(s, well) for s in np.linspace(*WELL, 15)] + [(s, False) for s in (*WELL[2 - well :], 1.0)]
+    bulkheads = WELL if well else ()
+    places = [(s, False) for s in (*np.linspace(0, WELL[0], 7)[:6], *bulkheads[:1])]
+    places += [(s, well) for s in np.linspace(*WELL, 15)] + [(s, False) for s in (*bulkheads[1:], 1.0)]
     rings = [section(*place) for place in places]
     n, vertices, faces = len(rings[0]), np.concatenate(rings), []
     k = np.arange(n)
@@ -71,7 +72,7 @@ def build(radius: float = 0.02, stroke: float = 0.1, period: float = 1.25) -> pl
     add_rig(scene, boat, keel)
     scene.spring(boat, None, at=((-0.4 * LONG, keel + 0.12, 0), (left + 0.5, 0.05, 0)), stiffness=30, damping=6,
                  name="rope")  # fmt: skip
-    scene.camera = pl.Camera(position=(-1.9, 1.75, 3.3), target=(0.0, 0.55, 0), fov=36)
+    scene.camera = pl.Camera(position=(-1.5, 1.8, 3.9), target=(-0.25, 0.45, 0), fov=38)
     scene.look = pl.Look(fluid="surface")
     return scene
 
@@ -86,7 +87,7 @@ def add_rig(scene: pl.Scene, boat: pl.Body, keel: float) -> None:
     scene.join(mast, boat)
     scene.join(sail, mast)
     for k in range(2):
-        place = (0.12 + 0.2 * k, floor + CRATE / 2 + 0.03, 0)
+        place = (-0.1 + 0.2 * k, floor + CRATE / 2 + 0.03, 0)
         scene.add(pl.Box(size=(CRATE, CRATE, CRATE), center=place), pl.Rigid(density=500, friction=0.6),
                   name=f"crate{k + 1}", colors="plasma")  # fmt: skip
 
