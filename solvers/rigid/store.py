@@ -124,7 +124,7 @@ class RigidBodies(Store):
                       np.where(free, 1.0 / mass, 0.0), np.where(free[:, None, None], inertia, 0.0))  # fmt: skip
 
     def advance(self, dt: float, bodies: Bodies, dv: np.ndarray, dw: np.ndarray, steady: np.ndarray) -> None:
-        """Moves the bodies on by a step in which all else has added dv, dw to their velocities, of which `steady` (n, 6)
+        """Moves the bodies on by a step in which all else has added dv, dw to their velocities. Of that, `steady` (n, 6)
         acts evenly through it: gravity, and hands."""
         contacts = self._contacts(dt, bodies, dv, dw)
         self._drive()
