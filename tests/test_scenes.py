@@ -10,15 +10,20 @@ import pliant as pl
 import pliant.scenes
 
 LOW = {  # options of build(), and seconds after which check() holds
+    "bowl_of_tori": ({"count": 5}, 2.0),
+    "box_tower": ({"boxes": 5, "ball": 0.6}, 3.2),
     "bunny_moving": ({"radius": 0.06}, 0.6),
     "bunny_on_sand": ({"radius": 0.03}, 0.6),
     "cantilever_alpha": ({"radius": 0.0167}, 0.6),
     "dam_break": ({"radius": 0.04}, 1.2),
+    "dam_break_cubes": ({"radius": 0.025}, 0.7),
+    "dominoes": ({"count": 8}, 1.2),
     "double_dam_break": ({"radius": 0.04}, 1.0),
     "falling_bodies_in_water": ({"radius": 0.038, "dt": 4e-3}, 1.1),
     "drops": ({"radius": 0.00035}, 0.1),
     "erosion": ({"radius": 0.016}, 1.6),
     "faucet": ({"radius": 0.0075}, 1.0),
+    "floating_crates": ({"radius": 0.02}, 2.2),
     "fountain": ({"radius": 0.02}, 0.6),
     "honey": ({"radius": 0.006}, 0.5),
     "hourglass": ({"radius": 0.0075, "neck": 0.03}, 0.5),
@@ -35,6 +40,7 @@ LOW = {  # options of build(), and seconds after which check() holds
     "squeezed_stack": ({"radius": 0.017, "dt": 4e-3}, 1.6),
     "still_water": ({"radius": 0.03}, 3.0),
     "twisted_beam": ({"radius": 0.05, "turns": 2.0, "seconds": 0.2}, 0.6),
+    "water_wheel": ({"radius": 0.025}, 2.2),
     "wet_and_dry": ({"radius": 0.02}, 0.8),
     "wheel_in_sand": ({"radius": 0.025}, 1.0),
     "wobbling_armadillo": ({"radius": 0.05}, 0.5),

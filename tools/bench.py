@@ -5,8 +5,8 @@ fresh processes, so that whatever else the machine does meets both sides alike. 
 fixed number of iterations and compares the time per particle. `output` measures what files and pictures cost,
 `elastic` the solvers of elastic bodies, `contact` what their contact adds, `sampling` the filling of meshes with
 particles, `skin` the surfaces that follow elastic bodies, `granular` sand and its grains, `emission` particles that
-come while a scene runs, `view` the window, `small` steps of 100 to 5,000 particles, and `history` shows how fast
-earlier versions were.
+come while a scene runs, `view` the window, `small` steps of 100 to 5,000 particles, `rigid` rigid bodies, and `history`
+shows how fast earlier versions were.
 """
 
 import argparse
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 BLOCKS = {"2k": (12, 14, 12), "10k": (20, 25, 20), "50k": (32, 40, 39), "100k": (40, 50, 50), "200k": (50, 64, 62),
           "500k": (68, 86, 86)}  # fmt: skip
 OTHERS = ("output", "elastic", "contact", "sampling", "skin", "granular", "emission", "view", "small",
-          "history")  # each in a file  # fmt: skip
+          "rigid", "history")  # each in a file  # fmt: skip
 MODES = ("fluid", "scaling", *OTHERS)
 SOLVERS = ("DFSPH", "IISPH")
 SOLVES = ("density", "divergence")
@@ -165,7 +165,8 @@ def run_child(command: list[str], spec: Any, environment: dict[str, str]) -> dic
     answers = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not answers:
         last = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()[-1]
-        raise PliantError(f"a run of {math.prod(spec.block):,} particles failed: {last}")
+        label = getattr(spec, "label", None) or f"{math.prod(spec.block):,} particles"
+        raise PliantError(f"a run of {label} failed: {last}")
     return json.loads(answers[-1])
 
 

@@ -96,11 +96,6 @@ class Wall:
             self.rotation = (np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K) @ self.rotation
 
     @property
-    def speed(self) -> float:
-        """Bound on the speed of its surface."""
-        return float(np.linalg.norm(self.velocity) + np.linalg.norm(self.spin) * self.extent)
-
-    @property
     def moved(self) -> bool:
         """Whether it moves, or is elsewhere than it was built."""
         return self.motion is not None or bool(self.shift.any()) or not np.array_equal(self.rotation, np.eye(3))

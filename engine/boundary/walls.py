@@ -356,6 +356,7 @@ class Walls(Store):
         self.particles, self.walls, self.spacing = particles, walls, spacing
         self.states = WallStates.of(walls)
         self.pivots = np.array([wall.pivot for wall in walls]).reshape(-1, 3)
+        self.extents = np.array([wall.extent for wall in walls])
         self.profile = upload(table, ti.f32)
         self.friction, self.rough = friction, bool(friction.any())
         self._rubbing = upload(friction if friction.size else np.zeros((1, 1)), ti.f32)
@@ -437,8 +438,8 @@ class Walls(Store):
 
     def set_velocities(self, t: float) -> None:
         """Takes the prescribed velocities at time t."""
-        for wall in self.walls:
-            wall.set_velocity(t)
+        for k in np.flatnonzero(~self.free):
+            self.walls[k].set_velocity(t)
 
     def find_pushes(self) -> None:
         """Finds what pressures make the walls give, while particles are where they were."""
@@ -491,9 +492,8 @@ class Walls(Store):
     def advance(self, dt: float) -> None:
         """Moves the walls, then puts back any particle that came closer than CLEARANCE."""
         p = self.particles
-        for wall in self.walls:
-            if not wall.free:
-                wall.advance(dt)
+        for k in np.flatnonzero(~self.free):
+            self.walls[k].advance(dt)
         if self.led is not None:
             self.states.shift[self.free], self.states.rotation[self.free] = self.led
         if self.walls:
@@ -527,7 +527,9 @@ class Walls(Store):
 
     @property
     def speed(self) -> float:
-        return max((wall.speed for wall in self.walls), default=0.0)
+        """Bound on the speed of the surfaces of all."""
+        v, w = np.linalg.norm(self.states.velocity, axis=1), np.linalg.norm(self.states.spin, axis=1)
+        return float((v + w * self.extents).max(initial=0.0))
 
     # --- the protocol of stores -------------------------------------------------------------------------
 

@@ -220,8 +220,8 @@ def with_vectors(kernel: Any) -> Any:
 
 
 def long(kernel: Any) -> Any:
-    """Marks a kernel of hundreds of lines in one loop: Taichi's own optimisation passes, quadratic in places, would take
-    minutes to find what LLVM finds as well."""
+    """Marks a kernel of hundreds of lines in one loop: Taichi's own optimisation passes, quadratic in places, would
+    take minutes to find what LLVM finds as well."""
     kernel._primal.long = True
     return kernel
 

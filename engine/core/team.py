@@ -139,7 +139,8 @@ class Crew:
         names = {"rounds": rounds, "member": member, "shares_of": shares_of, "begin_of": begin_of, "finish": end,
                  "next_share": next_share, "wait_for": wait_for}  # fmt: skip
         types = dict(zip(crew.PARAMETERS, (Ints, ti.i32), strict=True))
-        twin = speedups.rewritten(kernel, rewrite, types, {f"_crew_{name}": function for name, function in names.items()})
+        functions = {f"_crew_{name}": function for name, function in names.items()}
+        twin = speedups.rewritten(kernel, rewrite, types, functions)
         if not 0 < passes <= MOST_PASSES:
             return None
         twin.passes = passes

@@ -12,15 +12,21 @@ does. The metric of the sweeps is therefore not the diagonal D, but P = D + G M^
     P^-1 r = D^-1 (r - G z),    (M + sum V G G^T / D) z = sum V G r / D,
 
 sums over those whose pressures can change: z is how the body would move if pressures removed all of the residuals,
-and what that motion removes is left to it (`foresee`). Light bodies then take as many sweeps as heavy ones.
+and what that motion removes is left to it (`foresee`). Light bodies then take as many sweeps as heavy ones. Bodies
+that touch the same particles are one such system: if each left to the others what it would remove alone, a layer of
+water between two light crates would be pushed too far, and farther in each sweep.
 
 Sand and elastic bodies rub on a rigid body, by tractions that are found in the same sweeps: these move it too, and
 what they rub against moves with it. All else that walls do to particles (viscosity, what puts back those that came
 too close) acts on it at the end of the step (`remainder`), so that momentum is kept to round-off.
 """
 
+import dataclasses
+
 import numpy as np
 import taichi as ti
+from scipy.sparse import bsr_array
+from scipy.sparse.linalg import LinearOperator, cg
 
 from pliant.boundary.walls import SIDES, Walls
 from pliant.core.backend import host_view, vec3
@@ -29,6 +35,7 @@ from pliant.solvers.pressure import sweeps
 from pliant.solvers.rigid import levers
 from pliant.solvers.stage import material_table
 
+ACCURATE = 1e-5  # of the residuals of motions that are foreseen
 TRACTIONS = ("wall_traction_change", "wall_rub_change")  # fields of sand and of elastic bodies, times dt^2
 
 
@@ -45,7 +52,7 @@ class RigidCoupling(Coupling):
         self._changes: ti.Ndarray | None = None
         self._touched, self._count = ti.ndarray(ti.i32, 1), 0
         self._linear, self._angular = ti.ndarray(vec3, (1, SIDES)), ti.ndarray(vec3, (1, SIDES))
-        self._dt, self._chunks = 0.0, (np.zeros(0, np.int32),) * 3
+        self._dt, self._chunks, self._shared = 0.0, (np.zeros(0, np.int32),) * 3, Shared()
         self._nu = material_table(world, "viscosity")
         self._thick = any(getattr(material, "viscosity", 0.0) for material in world.materials)
 
@@ -68,10 +75,11 @@ class RigidCoupling(Coupling):
             self.world.particles.body_response.fill(0.0)
         begin, end, owner = walls.chunks
         mine = free[owner] if len(owner) else np.zeros(0, bool)
-        self._chunks, self._count = (begin[mine], end[mine], owner[mine]), 0
+        self._chunks, self._count, self._shared = (begin[mine], end[mine], owner[mine]), 0, Shared()
         if mine.any():
             pairs = np.concatenate([_part(walls.pairs, b, e) for b, e in _runs(*self._chunks[:2])])
             touched = np.unique(pairs // SIDES).astype(np.int32)
+            self._shared = Shared.of(pairs, np.repeat(owner[mine], end[mine] - begin[mine]))
             self._count = len(touched)
             if self._touched.shape[0] < self._count:
                 self._touched = ti.ndarray(ti.i32, 2 * self._count)
@@ -142,10 +150,16 @@ class RigidCoupling(Coupling):
         sums = np.zeros((len(owner), levers.SUMS), np.float32)
         levers.gather(len(owner), begin, end, self.world.walls.pairs, p.V, p.D, p.residual, p.q, p.inside, least,
                       self._linear, self._angular, sums)  # fmt: skip
-        total, bodies = self._by_wall(sums), np.unique(owner)
-        A = self._masses[bodies] + symmetric(total[bodies, levers.SIX :])
+        total, shared = self._by_wall(sums), self._shared
+        A, wanted = self._masses + symmetric(total[:, levers.SIX :]), total[:, : levers.SIX]
         z = np.zeros_like(self._before)
-        z[bodies] = np.linalg.solve(A, total[bodies, : levers.SIX, None])[..., 0]
+        alone = np.setdiff1d(owner, shared.pairs)
+        z[alone] = np.linalg.solve(A[alone], wanted[alone, :, None])[..., 0]
+        if len(shared.pairs):
+            between = np.zeros((len(shared.pairs), levers.SIX * levers.SIX), np.float32)
+            levers.gather_shared(len(between), *shared.rows, p.V, p.D, p.residual, p.q, p.inside, least, self._linear,
+                                 self._angular, between)  # fmt: skip
+            shared.solve(A, between.reshape(-1, levers.SIX, levers.SIX), wanted, z)
         self._respond(z)
 
     def constrain(self, a: ti.Ndarray, moving: bool = True) -> None:
@@ -154,9 +168,11 @@ class RigidCoupling(Coupling):
         if moving:
             p = self.world.particles
             pressed = self._pushed_back(self._changes)
-            self._drawn = sum((self._dragged(getattr(p, name)) for name in TRACTIONS if name in p.schema), self._drawn)
+            tractions = [getattr(p, name) for name in TRACTIONS if name in p.schema]
+            self._drawn = sum(map(self._dragged, tractions), self._drawn)
             self._moved = self._move(pressed + self._drawn)
-            self._carry_on()
+            if tractions:
+                self._carry_on()
         self._respond(self._moved)
 
     def tally(self, dt: float, step: float, least: float, sums: np.ndarray) -> None:
@@ -168,6 +184,7 @@ class RigidCoupling(Coupling):
         sums[sweeps.LENGTH] += float(work.sum()) / self.world.spacing**3
 
     def finish(self, dt: float) -> None:
+        self._carry_on()
         self.world.particles.body_response.fill(0.0)
 
     # --- parts ------------------------------------------------------------------------------------------
@@ -220,6 +237,53 @@ class RigidCoupling(Coupling):
         states.spin += moved[:, 3:] / self._dt
         self.given += impulse / self._dt
         return moved
+
+
+@dataclasses.dataclass(frozen=True)
+class Shared:
+    """Pairs of bodies that touch the same particles, sorted: begin and end of those in a list of sides, one of each."""
+
+    pairs: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 2), int))
+    rows: tuple = ()
+
+    @classmethod
+    def of(cls, sides: np.ndarray, owners: np.ndarray) -> "Shared":
+        """From the sides that particles see, SIDES times the particle and which of its sides, and whose they are."""
+        order = np.argsort(sides, kind="stable")
+        sides, owners = sides[order], owners[order]
+        found = []
+        for apart in range(1, min(SIDES, len(sides))):
+            same = np.flatnonzero(sides[apart:] // SIDES == sides[:-apart] // SIDES)
+            found.append(np.stack([same, same + apart], axis=1))
+        entries = np.concatenate([np.zeros((0, 2), int), *found])
+        entries = entries[owners[entries[:, 0]] != owners[entries[:, 1]]]
+        if not len(entries):
+            return cls()
+        swapped = owners[entries[:, 0]] > owners[entries[:, 1]]
+        entries[swapped] = entries[swapped][:, ::-1]
+        code = owners[entries[:, 0]].astype(np.int64) * (int(owners.max()) + 1) + owners[entries[:, 1]]
+        order = np.lexsort((sides[entries[:, 0]], code))
+        code, entries = code[order], entries[order]
+        pair, begin = np.unique(code, return_index=True)
+        end = np.append(begin[1:], len(code))
+        one, other = (np.ascontiguousarray(sides[entries[:, k]], np.int32) for k in range(2))
+        return cls(np.stack(np.divmod(pair, int(owners.max()) + 1), axis=1),
+                   (begin.astype(np.int32), end.astype(np.int32), one, other))  # fmt: skip
+
+    def solve(self, A: np.ndarray, between: np.ndarray, wanted: np.ndarray, z: np.ndarray) -> None:
+        """Adds to z (n, 6) the solution of those of the pairs, whose blocks are A (n, 6, 6) and, of pairs, `between`:
+        by conjugate gradients, from that of each body alone."""
+        bodies, at = np.unique(self.pairs, return_inverse=True)
+        one, other = at.reshape(self.pairs.shape).T
+        n, inverse = len(bodies), np.linalg.inv(A[bodies])
+        blocks = np.concatenate([A[bodies], between, between.transpose(0, 2, 1)])
+        row, column = np.concatenate([np.arange(n), one, other]), np.concatenate([np.arange(n), other, one])
+        order = np.lexsort((column, row))
+        starts = np.searchsorted(row[order], np.arange(n + 1))
+        K = bsr_array((blocks[order], column[order], starts), shape=(6 * n, 6 * n))
+        b = wanted[bodies].ravel()
+        P = LinearOperator(K.shape, lambda r: np.einsum("nij,nj->ni", inverse, r.reshape(n, 6)).ravel())
+        z[bodies] = cg(K, b, rtol=ACCURATE, M=P, maxiter=6 * n)[0].reshape(n, 6)
 
 
 def mass_matrices(walls: Walls) -> np.ndarray:

@@ -58,6 +58,28 @@ def gather(chunks: ti.i32, begin: Ints, end: Ints, pair: Ints, V: Reals, D: Real
                 sums[k, column] = total[column]
 
 
+@light
+@ti.kernel
+def gather_shared(pairs: ti.i32, begin: Ints, end: Ints, one: Ints, other: Ints, V: Reals, D: Reals, residual: Reals,
+                  q: Reals, inside: Reals, least: ti.f32, linear: VectorTable, angular: VectorTable,
+                  sums: RealTable):  # fmt: skip
+    """The same for each pair of bodies that touch the same particles, of those: sum V l l'^T / D of six rows."""
+    for turn in range(turns(pairs)):
+        k = task(turn)
+        if k < pairs:
+            total = ti.Vector([0.0 for _ in range(SIX * SIX)])
+            for e in range(begin[k], end[k]):
+                i, s, t = one[e] // SIDES, one[e] % SIDES, other[e] % SIDES
+                if D[i] > least and (q[i] > 0.0 or residual[i] > 0.0 or inside[i] > 0.0):
+                    g, h, w = lever(i, s, linear, angular), lever(i, t, linear, angular), V[i] / D[i]
+                    for a in ti.static(range(SIX)):
+                        for b in ti.static(range(SIX)):
+                            total[ti.static(SIX * a + b)] += w * g[a] * h[b]
+            for a in ti.static(range(SIX)):
+                for b in ti.static(range(SIX)):
+                    sums[k, ti.static(SIX * a + b)] = total[ti.static(SIX * a + b)]
+
+
 @ti.func
 def lever(i: ti.i32, s: ti.i32, linear: ti.template(), angular: ti.template()):
     """All six components."""

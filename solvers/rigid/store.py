@@ -44,7 +44,6 @@ class RigidBodies(Store):
         forms = [form_of(body.shape, wall.pivot, bool(body.material.inside_out))
                  for body, wall in zip(bodies, walls.walls, strict=True)]  # fmt: skip
         self.detection, self.solver = Detection(forms), RigidSolver()
-        self.sizes = np.array([wall.extent for wall in walls.walls])
         self.frictions, self.restitutions = self._tables(bodies)
         self.declared: tuple[Joint, ...] = ()
         self.joints: Joints | None = None
@@ -52,7 +51,7 @@ class RigidBodies(Store):
         n = len(walls.walls)
         self.force, self.before = np.zeros((n, 6)), np.zeros((n, 6))  # and torque, of the last two steps [N, N m]
         self.pulls = np.zeros((n, 6))  # and torques of hands in the step under way [N, N m]
-        self.contact_forces: dict[tuple[str, str], np.ndarray] = {}
+        self._pressed = np.zeros(0, np.int64), np.zeros((0, 3))  # pairs that touch, and their forces [N]
         self.joint_states: dict[str, Any] = {}
         self._good: dict[str, np.ndarray] = {}
 
@@ -114,6 +113,13 @@ class RigidBodies(Store):
         change = np.linalg.norm(self.force - self.before, axis=1)
         return np.where((change <= STEADY * np.linalg.norm(self.force, axis=1))[:, None], self.force, 0.0)
 
+    @property
+    def contact_forces(self) -> dict[tuple[str, str], np.ndarray]:
+        """Forces (3,) [N] of contacts in the last step, on the first of two bodies by the second."""
+        names = self.world.walls.names
+        return {(names[pair % len(names)], names[pair // len(names)]): force
+                for pair, force in zip(self._pressed[0].tolist(), self._pressed[1], strict=True)}  # fmt: skip
+
     def bodies(self, velocity: np.ndarray, spin: np.ndarray) -> Bodies:
         """All walls as the solver takes them, where they are now, at these velocities."""
         walls, free = self.world.walls, self.world.walls.free
@@ -136,8 +142,9 @@ class RigidBodies(Store):
     def _contacts(self, dt: float, bodies: Bodies, dv: np.ndarray, dw: np.ndarray) -> Contacts:
         """What touches now or may within the step."""
         speed = np.linalg.norm(bodies.velocity, axis=1) + np.linalg.norm(dv, axis=1)
-        turning = (np.linalg.norm(bodies.spin, axis=1) + np.linalg.norm(dw, axis=1)) * self.sizes
-        contacts = self.detection.contacts(bodies, MARGIN * self.sizes + dt * (speed + turning), self.ignored)
+        turning, sizes = np.linalg.norm(bodies.spin, axis=1) + np.linalg.norm(dw, axis=1), self.world.walls.extents
+        margins = MARGIN * sizes + dt * (speed + turning * sizes)
+        contacts = self.detection.contacts(bodies, margins, self.ignored)
         contacts.friction = self.frictions[contacts.a, contacts.b].astype(np.float32)
         contacts.restitution = self.restitutions[contacts.a, contacts.b].astype(np.float32)
         return contacts
@@ -152,12 +159,12 @@ class RigidBodies(Store):
 
     def _note(self, contacts: Contacts, forces: Forces, bodies: Bodies) -> None:
         """What users are told of contacts and joints."""
-        names, n = self.world.walls.names, len(bodies.center)
+        n = len(bodies.center)
         pairs, number = np.unique(contacts.a.astype(np.int64) * n + contacts.b, return_inverse=True)
         total = np.zeros((len(pairs), 3))
         np.add.at(total, number, forces.contact)
-        self.contact_forces = {(names[pair % n], names[pair // n]): force
-                               for pair, force in zip(pairs.tolist(), total, strict=True) if force.any()}  # fmt: skip
+        pressed = np.flatnonzero(total.any(axis=1))
+        self._pressed = pairs[pressed], total[pressed]
         if self.joints is None:
             return
         now = speeds(self.joints, bodies)

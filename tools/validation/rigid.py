@@ -105,27 +105,6 @@ def tumbling(quick: bool) -> list[Result]:
 
 
 @case
-def tower(quick: bool) -> list[Result]:
-    """Ten boxes of 20 cm, one on the other, for 60 s (quick 3): they move less than 1 % of a box, and the contact under
-    the k-th from the top carries k m g within 2 %."""
-    scene, side, count = ground(0.0, 0.5), 0.2, 10
-    for k in range(count):
-        center = (0.004 * (k % 2), (k + 0.5) * side, 0.003 * (k % 3))
-        scene.add(pl.Box(size=(side, side, side), center=center), pl.Rigid(density=500, friction=0.5), name=f"box{k}")
-    sim = scene.build(quiet=True)
-    sim.run(seconds=0.5)
-    first = np.array([sim[f"box{k}"].position for k in range(count)])
-    sim.run(seconds=2.5 if quick else 59.5)
-    moved = float(np.abs(np.array([sim[f"box{k}"].position for k in range(count)]) - first).max() / side)
-    weight, worst = sim["box0"].mass * GRAVITY, 0.0
-    for k in range(count):
-        below = "floor" if k == 0 else f"box{k - 1}"
-        worst = max(worst, abs(sim[f"box{k}"].contacts[below][1] / ((count - k) * weight) - 1))
-    return [Result(f"largest way in {sim.time - 0.5:g} s over the size", moved, 0.0, moved, 0.01),
-            Result("contacts: worst of k m g", worst, 0.0, worst, 0.02)]  # fmt: skip
-
-
-@case
 def cradle(quick: bool) -> list[Result]:
     """Five balls in a row touch; one that flies into them stops, and the last flies on at its speed. And a pair that
     meets with restitution 0.5: v2 = (1 + e) v / 2."""
