@@ -130,8 +130,8 @@ class RigidBodies(Store):
                       np.where(free, 1.0 / mass, 0.0), np.where(free[:, None, None], inertia, 0.0))  # fmt: skip
 
     def advance(self, dt: float, bodies: Bodies, dv: np.ndarray, dw: np.ndarray, steady: np.ndarray) -> None:
-        """Moves the bodies on by a step in which all else has added dv, dw to their velocities. Of that, `steady` (n, 6)
-        acts evenly through it: gravity, and hands."""
+        """Moves the bodies on by a step in which all else has added dv, dw to their velocities. Of that, `steady`
+        (n, 6) acts evenly through it: gravity, and hands."""
         contacts = self._contacts(dt, bodies, dv, dw)
         self._drive()
         with threads_for(0):  # one contact after the other
