@@ -29,16 +29,16 @@ def build(radius: float = 0.0125) -> pl.Scene:
 
 
 def draughts(sim: pl.Simulation) -> dict[str, float]:
-    """How deep each crate lies in the water, as a share of its height."""
-    x, d = sim["water"].x, sim.scene.spacing
-    found = {}
-    for body in sim.scene.bodies[2:]:
-        place = sim[body].position
-        around = np.abs(x[:, [0, 2]] - place[[0, 2]]).max(axis=1)
-        near = x[(around > SIDE / 2 + d) & (around < SIDE / 2 + 5 * d), 1]
-        level = np.percentile(near, 97) + d / 2
-        found[body.name] = float((level - place[1]) / HEIGHT + 0.5)
-    return found
+    """How deep each crate lies in the water, as a share of its height.
+
+    Water keeps its volume V, so its level L is that for which area L = V + side^2 sum (L - bottoms of the crates): the
+    highest particles say it only to a share of their spacing.
+    """
+    bottoms = {body.name: float(sim[body].position[1]) - HEIGHT / 2 for body in sim.scene.bodies[2:]}
+    volume = float(sim["water"].mass.sum(dtype=float)) / sim["water"].material.density
+    area = POOL[0] * POOL[2]
+    level = (volume - SIDE**2 * sum(bottoms.values())) / (area - SIDE**2 * len(bottoms))
+    return {name: (level - bottom) / HEIGHT for name, bottom in bottoms.items()}
 
 
 def check(sim: pl.Simulation) -> None:

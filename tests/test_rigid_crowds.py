@@ -5,7 +5,7 @@ import pytest
 
 import pliant as pl
 from pliant.boundary.walls import SIDES
-from pliant.solvers.rigid.coupling import Shared
+from pliant.solvers.rigid.sharing import Shared
 
 
 def crowd(density=200.0, across=3, gap=0.02, radius=0.02):

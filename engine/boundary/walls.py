@@ -44,6 +44,7 @@ from pliant.core.backend import (
     RealTable,
     Vectors,
     VectorTable,
+    host_view,
     task,
     threads_for,
     turns,
@@ -93,6 +94,7 @@ Felt: TypeAlias = ti.types.argpack(
     wall_density=Reals, wall_gradient=Vectors, wall_flux=Reals, wall_drag=Reals, wall_friction=Reals,
     wall_velocity=Vectors, wall_distance=Reals, wall_normal=Vectors, wall_number=Ints, wall_slide=Vectors,
 )  # fmt: skip
+TINY = 1e-12
 # The sides that particles see: how many; of each, its number, its distance [m] and the gradient of that, and its share
 # in the friction and velocity of the walls.
 Sides: TypeAlias = ti.types.argpack(side_count=Ints, side_number=IntTable, side_distance=RealTable,
@@ -130,12 +132,19 @@ def _find_sides(i: ti.i32, x: vec3, reach: ti.f32, t: ti.template(), c: ti.templ
                         c.side_number[i, s], c.side_distance[i, s], c.side_outward[i, s] = side, distance, outward
 
 
+@ti.func
+def to_surface(i: ti.i32, s: ti.i32, c: ti.template()):
+    """From a particle to the surface of a side that it sees."""
+    outward = c.side_outward[i, s]
+    return -c.side_distance[i, s] / ti.max(outward.norm(), TINY) * outward
+
+
 @light
 @ti.kernel
 def _sample(n: ti.i32, x: Vectors, reach: ti.f32, spacing: ti.f32, t: WallTable, c: Sides, felt: Felt,
-            table: RealTable, material: Ints, rubbing: RealTable, no_slip: Reals):  # fmt: skip
+            table: RealTable, material: Ints, rubbing: RealTable, no_slip: Reals, at_surface: Reals):  # fmt: skip
     """What walls add to densities and gradients, and their velocities, friction and drag. Friction and velocity of
-    several sides are averaged by the push of each."""
+    several sides are averaged by the push of each; the velocity is that at the surface for what rubs there."""
     for i in range(n):
         _find_sides(i, x[i], reach, t, c)
         density, flux, drag, friction, number, nearest = 0.0, 0.0, 0.0, 0.0, -1, REACH * spacing
@@ -146,7 +155,8 @@ def _sample(n: ti.i32, x: Vectors, reach: ti.f32, spacing: ti.f32, t: WallTable,
             if distance < REACH * spacing:
                 wall = wall_of(c.side_number[i, s], t)
                 beta, slope = profile(distance / spacing, table)
-                g, speed = slope / spacing * outward, velocity_of(wall, x[i], t)
+                g = slope / spacing * outward
+                speed = velocity_of(wall, x[i] + at_surface[material[i]] * to_surface(i, s, c), t)
                 if distance < nearest:
                     nearest, normal, number = distance, outward.normalized(), wall
                 share = g.norm() / ti.max(g.norm() + gradient.norm(), 1e-12)
@@ -266,13 +276,15 @@ def _keep_out(n: ti.i32, rounds: ti.i32, x: Vectors, v: Vectors, m: Reals, spaci
                                 out = outward.normalized()
                                 slip, mu = v[i] - velocity_of(wall, at, t), rubbing[wall, material[i]]
                                 slip -= yielded(wall, at, lightness, load, t)
-                                x[i] = at + (least - distance) * out
+                                back = (least - distance) * out
+                                lost = m[i] * v[i].cross(back)  # of its angular momentum, by going there
+                                x[i] = at + back
                                 push, rub = stopped(slip, out, mu)
                                 share = 1.0 / (1.0 + m[i] * mobility(wall, at, push + rub, lightness, t))
                                 push, rub = share * push, share * rub
                                 v[i] = v[i] + push + rub
                                 given = -m[i] * (push + rub)
-                                turn = arm_of(wall, at, t).cross(given)
+                                turn = arm_of(wall, x[i], t).cross(given) + lost
                                 for a in ti.static(range(3)):
                                     load[wall, a] = load[wall, a] + given[a]
                                     load[wall, 3 + a] = load[wall, 3 + a] + turn[a]
@@ -320,9 +332,10 @@ def _list_pairs(n: ti.i32, walls: ti.i32, t: WallTable, c: Sides, start: Ints, p
 def _load(chunks: ti.i32, begin: Ints, end: Ints, owner: Ints, pair: Ints, dt: ti.f32, spacing: ti.f32, t: WallTable,
           c: Sides, table: RealTable, x: Vectors, m: Reals, inverse_density: Reals, p: Reals, slide: Vectors,
           material: Ints, mirrored: Reals, imaged: ti.template(), image_push: RealTable, image_gradient: VectorTable,
-          first: Ints, patches: RealTable, load: RealTable):  # fmt: skip
+          rubbed: ti.template(), rub: Vectors, first: Ints, patches: RealTable, load: RealTable):  # fmt: skip
     """Impulses and their moments about the pivots that walls get in a step, and the shares of their patches, chunk by
-    chunk of pairs that are of one wall. Images have pushes of their own; what slides does so along the nearest side."""
+    chunk of pairs that are of one wall. Images have pushes of their own; what slides does so along the nearest side,
+    and the tractions of what rubs act at its surface."""
     for turn in range(turns(chunks)):
         k = task(turn)
         if k < chunks:
@@ -335,6 +348,8 @@ def _load(chunks: ti.i32, begin: Ints, end: Ints, owner: Ints, pair: Ints, dt: t
                 given *= dt * m[i] * inverse_density[i]
                 if is_nearest(i, s, c):
                     given -= dt * m[i] * slide[i]
+                    if ti.static(rubbed):
+                        moment += dt * m[i] * inverse_density[i] * to_surface(i, s, c).cross(rub[i])
                 impulse += given
                 moment += arm_of(wall, x[i], t).cross(given)
                 if first[wall] < first[wall + 1]:
@@ -351,8 +366,9 @@ class Walls(Store):
     built_in = True
 
     def __init__(self, particles: Particles, walls: list[Wall], spacing: float, table: np.ndarray,
-                 friction: np.ndarray):  # fmt: skip
-        """`friction` (walls, materials) are the Coulomb coefficients of each material on each wall."""
+                 friction: np.ndarray, at_surface: np.ndarray | None = None):  # fmt: skip
+        """`friction` (walls, materials) are the Coulomb coefficients of each material on each wall; `at_surface`
+        (materials,) is 1 for those whose friction acts at the surface of the wall, not at their particles."""
         self.particles, self.walls, self.spacing = particles, walls, spacing
         self.states = WallStates.of(walls)
         self.pivots = np.array([wall.pivot for wall in walls]).reshape(-1, 3)
@@ -361,13 +377,17 @@ class Walls(Store):
         self.friction, self.rough = friction, bool(friction.any())
         self._rubbing = upload(friction if friction.size else np.zeros((1, 1)), ti.f32)
         self._no_slip = upload(np.array([float(wall.no_slip) for wall in walls] or [0.0]), ti.f32)
-        self._nothing_mirrored = upload(np.zeros(max(friction.shape[1], 1)), ti.f32)
+        materials = max(friction.shape[1], 1)
+        self.at_surface = upload(np.zeros(materials) if at_surface is None else np.asarray(at_surface, float), ti.f32)
+        self._nothing_mirrored = upload(np.zeros(materials), ti.f32)
         self._no_pushes = ti.ndarray(ti.f32, (1, 1)), ti.ndarray(vec3, (1, 1))
         self.reach = REACH * spacing  # [m] up to where particles look for sides
         self.images: Any = None  # of liquids (`images.Images`), where a pressure solver has them
         self.lightness = np.zeros((len(walls), 36), np.float32)  # inverse masses (6, 6) of what is free
         self._capacity, self._good = -1, WallStates.at_rest(0)
         self.led: tuple | None = None  # where a step takes what is free: shifts (n, 3) and rotations (n, 3, 3)
+        self.stopping = np.zeros((len(walls), WHOLE))  # impulses by what was put back, where walls are then
+        self.loose = np.zeros(len(walls), bool)  # rigid bodies that nothing but particles acts on in this step
         self._close, self._starts = np.zeros(1, np.int32), np.zeros(len(walls) + 2, np.int32)
         self.pairs = ti.ndarray(ti.i32, 1)
         self._chunks: Any = None
@@ -434,7 +454,7 @@ class Walls(Store):
         self._chunks = None
         self.upload_poses()
         _sample(p.n, p.x, self.reach, self.spacing, self.table, self.sides, self.felt, self.profile, p.material,
-                self._rubbing, self._no_slip)  # fmt: skip
+                self._rubbing, self._no_slip, self.at_surface)  # fmt: skip
 
     def set_velocities(self, t: float) -> None:
         """Takes the prescribed velocities at time t."""
@@ -458,9 +478,10 @@ class Walls(Store):
         mirrored = images.mirrored if images else self._nothing_mirrored
         pushes = images.pushes if images and images.wanted else (False, *self._no_pushes)
         load = np.zeros((len(begin), self._load.shape[1]), np.float32)
+        rubbed = "wall_rub" in p.schema
         _load(len(begin), begin, end, owner, self.pairs, dt, self.spacing, self.table, self.sides, self.profile, p.x,
-              p.m, p.inverse_density, p.p, p.wall_slide, p.material, mirrored, *pushes, self._first, self._patches,
-              load)  # fmt: skip
+              p.m, p.inverse_density, p.p, p.wall_slide, p.material, mirrored, *pushes, rubbed,
+              p.wall_rub if rubbed else p.wall_slide, self._first, self._patches, load)  # fmt: skip
         np.add.at(self._load, owner, load)
 
     @property
@@ -500,12 +521,14 @@ class Walls(Store):
             self.upload_poses()
             _mark_close(p.n, dt, self.speed, p.x, p.v, p.shift, p.inverse_density, self.reach, self.spacing, self.table,
                         self.sides, p.too_close, self._close)  # fmt: skip
+            self.stopping = np.zeros((len(self.walls), WHOLE))
             if self._close[0]:
                 load, rounds = np.zeros(self._load.shape, np.float32), KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1
                 with threads_for(0):
                     _keep_out(p.n, rounds, p.x, p.v, p.m, self.spacing, self.table, p.material, self._rubbing,
                               p.too_close, self._first, self._patches, self.lightness, load)  # fmt: skip
                 self._load += load
+                self.stopping += load[:, :WHOLE]
         self.states.force[:], self.states.torque[:] = self._load[:, :3] / dt, self._load[:, 3:WHOLE] / dt
         if self._load.shape[1] > WHOLE:
             for wall, own in zip(self.walls, self._load, strict=True):
@@ -515,6 +538,20 @@ class Walls(Store):
     def impulses(self) -> np.ndarray:
         """(n, 6) what particles have given to each in the last step, and its moment about the pivot [N s, N m s]."""
         return self._load[:, :WHOLE]
+
+    @property
+    def motion(self) -> np.ndarray:
+        """(n, 6) velocity and spin of each."""
+        return np.concatenate([self.states.velocity, self.states.spin], axis=1)
+
+    def touching(self) -> np.ndarray:
+        """(m, 2) pairs of a particle and a wall that it sees."""
+        begin, end, owner = self.chunks
+        if not len(begin):
+            return np.zeros((0, 2), np.int64)
+        memory = host_view(self.pairs)
+        pairs = (self.pairs.to_numpy() if memory is None else memory)[: int(end.max())]  # chunks follow each other
+        return np.stack([pairs // SIDES, np.repeat(owner, end - begin)], axis=1).astype(np.int64)
 
     @property
     def free(self) -> np.ndarray:

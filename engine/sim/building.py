@@ -35,7 +35,8 @@ def make_world(scene: Scene, samples: Sequence[BodySamples], walls: list[Wall], 
     on_walls = on_walls.reshape(len(walls), len(own))
     world = World(
         particles, Neighbors(particles, w, scene.spacing, tuple(settings.periodic)),
-        Walls(particles, walls, scene.spacing, wall_profile(w), on_walls),
+        Walls(particles, walls, scene.spacing, wall_profile(w), on_walls,
+              np.array([m.elastic for m in materials], float)),
         scene.spacing, np.asarray(settings.gravity, dtype=float), materials, groups, frictions=frictions, cache=cache,
         sources=tuple(settings.sources), probes=tuple(settings.probes), fillers=kinds,
     )  # fmt: skip

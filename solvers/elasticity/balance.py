@@ -65,9 +65,11 @@ def _tally(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: S
 def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: Spans, neighbor: Ints,
             factor: Reals, material: Ints, slot: Ints, V: Reals, rubbed: ti.template(), p: Reals,
             special: Ints, Lx: Points, Ly: Points, Lz: Points, body: Ints, wall_number: Ints, wall_rub: Vectors,
-            body_rub: Vectors, c: Scratch, force: Vectors, pusher: Ints):  # fmt: skip
+            body_rub: Vectors, m: Reals, wall_slide: Vectors, c: Scratch, force: Vectors,
+            pusher: Ints):  # fmt: skip
     """What contacts do to each elastic particle, and who pushes it most: a body, or -2 less the number of a wall. Rows
-    of L are those of liquids whose gradients are corrected (`pressure.correction`); elsewhere it is one."""
+    of L are those of liquids whose gradients are corrected (`pressure.correction`); elsewhere it is one. What has slid
+    along walls by more than friction has settled on them (`settling`)."""
     for i in range(n):
         if slot[i] >= 0:
             total, who = p[i] * c.b[i], -1
@@ -89,7 +91,7 @@ def _forces(n: ti.i32, wraps: ti.template(), period: Vectors, x: Vectors, span: 
                 got, _ = received(i, wall_rub, body_rub, c, x, slot, material, V, wraps, period, span, neighbor,
                                   factor)  # fmt: skip
                 total -= got
-            force[i], pusher[i] = -V[i] * total, who
+            force[i], pusher[i] = m[i] * wall_slide[i] - V[i] * (total - wall_rub[i]), who
 
 
 class Balance:
@@ -122,4 +124,4 @@ class Balance:
         """Finds `particles.contact_force`, with friction or without, while particles are where they were."""
         p = self.world.particles
         _forces(p.n, *self.rubbing.pairs[:-1], rubbed, p.p, p.special, p.Lx, p.Ly, p.Lz, p.body, p.wall_number,
-                p.wall_rub, p.body_rub, self.rubbing.scratch(momenta), p.contact_force, p.pusher)  # fmt: skip
+                p.wall_rub, p.body_rub, p.m, p.wall_slide, self.rubbing.scratch(momenta), p.contact_force, p.pusher)  # fmt: skip

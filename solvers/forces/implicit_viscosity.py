@@ -271,7 +271,7 @@ def _accept(n: ti.i32, solution: Vectors, dx: ti.f32, dy: ti.f32, dz: ti.f32, in
 class ImplicitViscosity(Force):
     """(1 - dt nu laplace) v_new = v by conjugate gradients with 3 x 3 blocks."""
 
-    name, rank = "viscosity", 10
+    name, place, rank = "viscosity", "warm start", 10  # after the pressures of the last step
     fields: ClassVar = (
         Field("viscous_change", "vector", "m/s", "change of velocity by viscosity, the next guess", carried=True),
         *(Field(f"cg_{name}", "vector", "", f"conjugate gradients: {name}")

@@ -96,7 +96,7 @@ def _explicit(n: ti.i32, dt: ti.f32, span: Spans, neighbor: Ints, factor: Reals,
 class ExplicitViscosity(Force):
     """v += dt nu laplace v, with the wall drag taken at the old velocity."""
 
-    name, rank = "viscosity", 10
+    name, place, rank = "viscosity", "warm start", 10  # after the pressures of the last step
     fields: ClassVar = (
         Field("flow", "point", "m/s, Pa s", "velocity, and viscosity"),
     )

@@ -12,12 +12,10 @@ more than what a mean compression of KICK would cause, and a step may add no mor
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from pliant.core.fields import Field
 from pliant.core.options import positive
 from pliant.core.world import World
-from pliant.solvers.pressure import correction, free
+from pliant.solvers.pressure import correction
 from pliant.solvers.pressure.projection import Projection, ProjectionOptions
 from pliant.solvers.stage import SolveResult
 
@@ -29,10 +27,6 @@ class DFSPH(ProjectionOptions):
 
     max_divergence_error: float = positive(1e-3, "mean density error per step that the velocity may still cause", "1",
                                            high=0.1, source="Bender and Koschier 2017, Section 3.3")  # fmt: skip
-
-    @staticmethod
-    def fields(materials: Any) -> tuple[Field, ...]:
-        return (*ProjectionOptions.fields(materials), *free.FIELDS)
 
     def solver(self, world: World) -> "DFSPHSolver":
         return DFSPHSolver(self, world)
@@ -67,6 +61,6 @@ class DFSPHSolver(Projection):
         result = self.iterate(self.pressure_sweeps(p.shift, 1.0), self.options.max_density_error, 0.0, 0)
         if self.tense:
             correction.spread(p.n, dt, self.world.spacing, p.inside, p.inverse_density, p.p, p.lopsided, p.shift)
-        if result.iterations or self.tense:
-            free.keep_angular_momentum(self.world)
+        if result.iterations or self.tense or self.friction:
+            self.free.keep_angular_momentum()
         return result

@@ -36,4 +36,7 @@ class IISPHSolver(Projection):
     def remove_compression(self, dt: float) -> SolveResult:
         """Velocities by which no particle is above rest density at the end of the step."""
         error = self.options.max_density_error
-        return self.solve_velocities(dt, 1.0, error, FEEDBACK, slack=error)
+        result = self.solve_velocities(dt, 1.0, error, FEEDBACK, slack=error)
+        if self.friction:
+            self.free.keep_angular_momentum()
+        return result

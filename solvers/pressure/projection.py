@@ -27,8 +27,9 @@ from pliant.core.reduce import BLOCKS
 from pliant.core.world import Coupling, World
 from pliant.solvers.granular import friction
 from pliant.solvers.granular.friction import Friction
-from pliant.solvers.pressure import correction, sweeps, system
+from pliant.solvers.pressure import correction, free, sweeps, system
 from pliant.solvers.pressure.base import PressureOptions, PressureSolver
+from pliant.solvers.pressure.free import FreeGroups
 from pliant.solvers.pressure.iteration import BoundSweeps, FreeSweeps, FrictionSweeps, Sweeps
 from pliant.solvers.stage import SolveResult
 
@@ -59,6 +60,7 @@ class ProjectionOptions(PressureOptions):
             *(friction.FIELDS if any(m.has_yield_stress for m in materials) else ()),
             Field("p", "real", "Pa", "pressure", carried=True),
             Field("shift", "vector", "m", "displacement that removes compression, beside dt v"),
+            *free.FIELDS,
         )
 
 
@@ -73,6 +75,7 @@ class Projection(PressureSolver):
         self.least = LONELY * self._full_diagonal()
         self.friction = Friction(world) if "stress" in world.particles.schema else None
         self.solves_friction = self.friction is not None
+        self.free = FreeGroups(world, self.solves_friction)
         self.couplings: list[Coupling] = []  # that have a say in this step
         # Sand has sweeps of its own, with gradients and walls as they are for all that is no liquid.
         liquid = np.array([float(m.liquid) for m in world.materials])
@@ -136,6 +139,7 @@ class Projection(PressureSolver):
 
     def warm_start(self, dt: float) -> None:
         p = self.world.particles
+        self.free.begin()
         acting = [coupling for coupling in self.couplings if not coupling.after_warm_start]
         dv = p.a if acting else p.v
         if acting:

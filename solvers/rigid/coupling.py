@@ -13,30 +13,26 @@ does. The metric of the sweeps is therefore not the diagonal D, but P = D + G M^
 
 sums over those whose pressures can change: z is how the body would move if pressures removed all of the residuals,
 and what that motion removes is left to it (`foresee`). Light bodies then take as many sweeps as heavy ones. Bodies
-that touch the same particles are one such system: if each left to the others what it would remove alone, a layer of
-water between two light crates would be pushed too far, and farther in each sweep.
+that touch the same particles are one such system (`sharing`).
 
 Sand and elastic bodies rub on a rigid body, by tractions that are found in the same sweeps: these move it too, and
 what they rub against moves with it. All else that walls do to particles (viscosity, what puts back those that came
 too close) acts on it at the end of the step (`remainder`), so that momentum is kept to round-off.
 """
 
-import dataclasses
-
 import numpy as np
 import taichi as ti
-from scipy.sparse import bsr_array
-from scipy.sparse.linalg import LinearOperator, cg
 
 from pliant.boundary.walls import SIDES, Walls
 from pliant.core.backend import host_view, vec3
 from pliant.core.world import Coupling, World
 from pliant.solvers.pressure import sweeps
 from pliant.solvers.rigid import levers
+from pliant.solvers.rigid.sharing import Shared
 from pliant.solvers.stage import material_table
 
-ACCURATE = 1e-5  # of the residuals of motions that are foreseen
-TRACTIONS = ("wall_traction_change", "wall_rub_change")  # fields of sand and of elastic bodies, times dt^2
+# Tractions of sand, which act at its particles (0), and of elastic bodies, at the surface (1)
+TRACTIONS = {"wall_traction": 0.0, "wall_rub": 1.0}
 
 
 class RigidCoupling(Coupling):
@@ -49,6 +45,7 @@ class RigidCoupling(Coupling):
         self.given = np.zeros((len(world.walls.walls), levers.SIX))  # impulses in this step [N s, N m s]
         self._before = np.zeros((len(world.walls.walls), levers.SIX))  # velocities when particles were told of them
         self._carried = self._moved = self._drawn = self._before
+        self._shift = world.walls.states.shift  # where bodies were at the start of the step
         self._changes: ti.Ndarray | None = None
         self._touched, self._count = ti.ndarray(ti.i32, 1), 0
         self._linear, self._angular = ti.ndarray(vec3, (1, SIDES)), ti.ndarray(vec3, (1, SIDES))
@@ -57,15 +54,15 @@ class RigidCoupling(Coupling):
         self._thick = any(getattr(material, "viscosity", 0.0) for material in world.materials)
 
     @property
-    def motion(self) -> np.ndarray:
-        """(n, 6) velocity and spin of each wall."""
-        states = self.world.walls.states
-        return np.concatenate([states.velocity, states.spin], axis=1)
+    def touched(self) -> np.ndarray:
+        """Numbers of the free bodies that particles touch in this step."""
+        return np.unique(self._chunks[2])
 
     def begin(self, dt: float) -> None:
         """Finds who touches free bodies, once particles have been told of their velocities as they are."""
         self._dt, walls = dt, self.world.walls
-        self._before = self._carried = self.motion
+        self._before = self._carried = self.world.walls.motion
+        self._shift = walls.states.shift.copy()
         self.given = np.zeros_like(self._before)
         self._masses, free = mass_matrices(walls), walls.free
         self._inverse = np.zeros_like(self._masses)
@@ -91,6 +88,7 @@ class RigidCoupling(Coupling):
         is just what moves the body so (`drag`)."""
         if not self._count or not self._thick:
             return
+        self._carry(self.world.walls.motion - self._carried)
         p, walls, (begin, end, owner) = self.world.particles, self.world.walls, self._chunks
         sums = np.zeros((len(owner), levers.DRAGS), np.float32)
         levers.drag_on(len(owner), begin, end, owner, walls.pairs, p.x, p.m, p.material, self._nu, p.wall_drag,
@@ -100,17 +98,29 @@ class RigidCoupling(Coupling):
         moved = np.zeros_like(self._before)
         moved[bodies] = np.linalg.solve(A, total[bodies, : levers.SIX, None])[..., 0]
         self._carry(moved)
-        self._carried = self._before + moved
+        self._carried = self.world.walls.motion + moved
 
     def drag(self) -> None:
         """What has slid along bodies so far in this step moves them."""
         if self._count:
             p = self.world.particles
-            self._move(-self._dt * self._dt * self._dragged(p.wall_slide, p.m))
+            self._move(-self._dt * self._dt * self._dragged(p.wall_slide, p.m, 0.0))
 
     def accelerations(self, forces: np.ndarray) -> np.ndarray:
         """(n, 6) what forces and torques do to each body."""
         return np.einsum("nij,nj->ni", self._inverse, forces)
+
+    def remainder(self) -> np.ndarray:
+        """(n, 6) what is left to change of velocities once bodies have moved. What acted before acts where they were;
+        its moment about the centre is another one now."""
+        walls = self.world.walls
+        left = walls.impulses - self.given
+        before = left - walls.stopping
+        left[:, 3:] -= np.cross(walls.states.shift - self._shift, before[:, :3])
+        found, bodies = np.zeros_like(left), np.flatnonzero(walls.free & left.any(axis=1))
+        if len(bodies):
+            found[bodies] = np.linalg.solve(mass_matrices(walls)[bodies], left[bodies, :, None])[..., 0]
+        return found
 
     def prepare(self) -> bool:
         """Finds the levers."""
@@ -131,15 +141,15 @@ class RigidCoupling(Coupling):
         """The pressures of the last step act, and the tractions of what rubs: elastic bodies come after this."""
         p = self.world.particles
         impulse = self._pushed_back(p.xq)
-        for name in ("wall_traction", "wall_rub"):
+        for name, at_surface in TRACTIONS.items():
             if name in p.schema:
-                impulse += dt * dt * self._dragged(getattr(p, name))
+                impulse += dt * dt * self._dragged(getattr(p, name), p.V, at_surface)
         self._move(impulse)
 
     def tell_motion(self) -> None:
         """Densities change by how velocities have changed since particles were told of them (`wall_flux`)."""
         self._carry_on()
-        self._respond(self.motion - self._before)
+        self._respond(self.world.walls.motion - self._before)
 
     def foresee(self, moving: bool, changes: ti.Ndarray, least: float) -> None:
         self._changes = changes
@@ -168,8 +178,9 @@ class RigidCoupling(Coupling):
         if moving:
             p = self.world.particles
             pressed = self._pushed_back(self._changes)
-            tractions = [getattr(p, name) for name in TRACTIONS if name in p.schema]
-            self._drawn = sum(map(self._dragged, tractions), self._drawn)
+            tractions = {name: at for name, at in TRACTIONS.items() if name in p.schema}
+            for name, at_surface in tractions.items():
+                self._drawn = self._drawn + self._dragged(getattr(p, f"{name}_change"), p.V, at_surface)
             self._moved = self._move(pressed + self._drawn)
             if tractions:
                 self._carry_on()
@@ -196,7 +207,7 @@ class RigidCoupling(Coupling):
 
     def _carry_on(self) -> None:
         """What particles rub against moves with the bodies."""
-        motion = self.motion
+        motion = self.world.walls.motion
         if self.world.walls.rough:
             self._carry(motion - self._carried)
         self._carried = motion
@@ -204,8 +215,8 @@ class RigidCoupling(Coupling):
     def _carry(self, change: np.ndarray) -> None:
         """Adds changes of velocities (n, 6) to the velocity of walls as particles know it."""
         p, walls = self.world.particles, self.world.walls
-        levers.carry(self._count, self._touched, p.x, walls.table, walls.sides, change.astype(np.float32),
-                     p.wall_velocity)  # fmt: skip
+        levers.carry(self._count, self._touched, p.x, p.material, walls.at_surface, walls.table, walls.sides,
+                     change.astype(np.float32), p.wall_velocity)  # fmt: skip
 
     def _pushed_back(self, changes: ti.Ndarray) -> np.ndarray:
         """(n, 6) what changes of dt^2 p do to each body [N s^2, N m s^2]."""
@@ -215,12 +226,12 @@ class RigidCoupling(Coupling):
                          changes is self.world.particles.xq, changes, self._linear, self._angular, sums)  # fmt: skip
         return self._by_wall(sums)
 
-    def _dragged(self, traction: ti.Ndarray, amount: ti.Ndarray | None = None) -> np.ndarray:
-        """The same of tractions, per volume or another amount."""
+    def _dragged(self, traction: ti.Ndarray, amount: ti.Ndarray, at_surface: float) -> np.ndarray:
+        """The same of tractions per amount, a volume or a mass."""
         p, walls, (begin, end, owner) = self.world.particles, self.world.walls, self._chunks
         sums = np.zeros((len(owner), levers.SIX), np.float32)
-        levers.drag_along(len(owner), begin, end, owner, walls.pairs, p.x, p.V if amount is None else amount,
-                          p.inverse_density, traction, walls.table, walls.sides, sums)  # fmt: skip
+        levers.drag_along(len(owner), begin, end, owner, walls.pairs, p.x, amount, p.inverse_density,
+                          traction, at_surface, walls.table, walls.sides, sums)  # fmt: skip
         return self._by_wall(sums)
 
     def _by_wall(self, sums: np.ndarray) -> np.ndarray:
@@ -237,53 +248,6 @@ class RigidCoupling(Coupling):
         states.spin += moved[:, 3:] / self._dt
         self.given += impulse / self._dt
         return moved
-
-
-@dataclasses.dataclass(frozen=True)
-class Shared:
-    """Pairs of bodies that touch the same particles, sorted: begin and end of those in a list of sides, one of each."""
-
-    pairs: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 2), int))
-    rows: tuple = ()
-
-    @classmethod
-    def of(cls, sides: np.ndarray, owners: np.ndarray) -> "Shared":
-        """From the sides that particles see, SIDES times the particle and which of its sides, and whose they are."""
-        order = np.argsort(sides, kind="stable")
-        sides, owners = sides[order], owners[order]
-        found = []
-        for apart in range(1, min(SIDES, len(sides))):
-            same = np.flatnonzero(sides[apart:] // SIDES == sides[:-apart] // SIDES)
-            found.append(np.stack([same, same + apart], axis=1))
-        entries = np.concatenate([np.zeros((0, 2), int), *found])
-        entries = entries[owners[entries[:, 0]] != owners[entries[:, 1]]]
-        if not len(entries):
-            return cls()
-        swapped = owners[entries[:, 0]] > owners[entries[:, 1]]
-        entries[swapped] = entries[swapped][:, ::-1]
-        code = owners[entries[:, 0]].astype(np.int64) * (int(owners.max()) + 1) + owners[entries[:, 1]]
-        order = np.lexsort((sides[entries[:, 0]], code))
-        code, entries = code[order], entries[order]
-        pair, begin = np.unique(code, return_index=True)
-        end = np.append(begin[1:], len(code))
-        one, other = (np.ascontiguousarray(sides[entries[:, k]], np.int32) for k in range(2))
-        return cls(np.stack(np.divmod(pair, int(owners.max()) + 1), axis=1),
-                   (begin.astype(np.int32), end.astype(np.int32), one, other))  # fmt: skip
-
-    def solve(self, A: np.ndarray, between: np.ndarray, wanted: np.ndarray, z: np.ndarray) -> None:
-        """Adds to z (n, 6) the solution of those of the pairs, whose blocks are A (n, 6, 6) and, of pairs, `between`:
-        by conjugate gradients, from that of each body alone."""
-        bodies, at = np.unique(self.pairs, return_inverse=True)
-        one, other = at.reshape(self.pairs.shape).T
-        n, inverse = len(bodies), np.linalg.inv(A[bodies])
-        blocks = np.concatenate([A[bodies], between, between.transpose(0, 2, 1)])
-        row, column = np.concatenate([np.arange(n), one, other]), np.concatenate([np.arange(n), other, one])
-        order = np.lexsort((column, row))
-        starts = np.searchsorted(row[order], np.arange(n + 1))
-        K = bsr_array((blocks[order], column[order], starts), shape=(6 * n, 6 * n))
-        b = wanted[bodies].ravel()
-        P = LinearOperator(K.shape, lambda r: np.einsum("nij,nj->ni", inverse, r.reshape(n, 6)).ravel())
-        z[bodies] = cg(K, b, rtol=ACCURATE, M=P, maxiter=6 * n)[0].reshape(n, 6)
 
 
 def mass_matrices(walls: Walls) -> np.ndarray:

@@ -14,7 +14,7 @@ its own particle. A pressure q of the particle does to the body what is adjoint 
 import taichi as ti
 
 from pliant.boundary.wall_table import WallTable, arm_of, wall_of
-from pliant.boundary.walls import SIDES, Sides, is_nearest, part_of_gradient
+from pliant.boundary.walls import SIDES, Sides, is_nearest, part_of_gradient, to_surface
 from pliant.core.backend import Ints, Reals, RealTable, Vectors, VectorTable, task, turns, vec3
 from pliant.core.speedups import light
 
@@ -126,9 +126,10 @@ def push_back(chunks: ti.i32, begin: Ints, end: Ints, pair: Ints, V: Reals, four
 @light
 @ti.kernel
 def drag_along(chunks: ti.i32, begin: Ints, end: Ints, owner: Ints, pair: Ints, x: Vectors, amount: Reals,
-               inverse_density: Reals, traction: Vectors, t: WallTable, c: Sides, sums: RealTable):  # fmt: skip
+               inverse_density: Reals, traction: Vectors, at_surface: ti.f32, t: WallTable, c: Sides,
+               sums: RealTable):  # fmt: skip
     """For each chunk, what tractions on the nearest side do to a body: forces per `amount` of a particle, its volume or
-    its mass."""
+    its mass. They act at the particles (0) or `at_surface` (1)."""
     for turn in range(turns(chunks)):
         k = task(turn)
         if k < chunks:
@@ -138,14 +139,15 @@ def drag_along(chunks: ti.i32, begin: Ints, end: Ints, owner: Ints, pair: Ints, 
                 if inverse_density[i] > 0.0 and is_nearest(i, s, c):
                     given = amount[i] * traction[i]
                     force += given
-                    torque += arm_of(owner[k], x[i], t).cross(given)
+                    torque += (arm_of(owner[k], x[i], t) + at_surface * to_surface(i, s, c)).cross(given)
             for a in ti.static(range(3)):
                 sums[k, a], sums[k, 3 + a] = force[a], torque[a]
 
 
 @light
 @ti.kernel
-def carry(count: ti.i32, touched: Ints, x: Vectors, t: WallTable, c: Sides, motion: RealTable, velocity: Vectors):
+def carry(count: ti.i32, touched: Ints, x: Vectors, material: Ints, at_surface: Reals, t: WallTable, c: Sides,
+          motion: RealTable, velocity: Vectors):  # fmt: skip
     """Adds changes of the walls' velocities to the velocity that particles rub against."""
     for e in range(count):
         i = touched[e]
@@ -154,7 +156,8 @@ def carry(count: ti.i32, touched: Ints, x: Vectors, t: WallTable, c: Sides, moti
             U, T = vec3(0.0), vec3(0.0)
             for k in ti.static(range(3)):
                 U[k], T[k] = motion[wall, k], motion[wall, 3 + k]
-            velocity[i] = velocity[i] + c.side_share[i, s] * (U + T.cross(arm_of(wall, x[i], t)))
+            arm = arm_of(wall, x[i], t) + at_surface[material[i]] * to_surface(i, s, c)
+            velocity[i] = velocity[i] + c.side_share[i, s] * (U + T.cross(arm))
 
 
 @light

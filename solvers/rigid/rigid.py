@@ -15,6 +15,7 @@ import numpy as np
 from pliant.core.world import World
 from pliant.errors import SimulationError, broken_down
 from pliant.solvers.rigid.coupling import RigidCoupling
+from pliant.solvers.rigid.levers import SIX
 from pliant.solvers.rigid.store import RigidBodies
 from pliant.solvers.stage import Force, Stage
 
@@ -38,7 +39,8 @@ class RigidMotion(Stage):
         self.start = RigidForces(world, self)
 
     def parts(self) -> list[Stage]:
-        return [self.start, RigidDrag(self.world, self), self, RigidRemainder(self.world, self)]
+        return [self.start, *(kind(self.world, self) for kind in (RigidSticking, RigidDrag)), self,
+                RigidRemainder(self.world, self)]  # fmt: skip
 
     @property
     def contact_forces(self) -> dict[tuple[str, str], np.ndarray]:
@@ -59,9 +61,18 @@ class RigidMotion(Stage):
         dv = walls.states.velocity - start.velocity - start.lasting[:, :3]
         dw = walls.states.spin - start.spin - start.lasting[:, 3:]
         free = walls.free
-        self.store.advance(dt, bodies, dv, dw, start.steady)
+        self.store.advance(dt, bodies, dv, dw, self._steady())
         walls.led = bodies.center[free] - walls.pivots[free], bodies.rotation[free]
         walls.states.velocity[free], walls.states.spin[free] = bodies.velocity[free], bodies.spin[free]
+
+    def _steady(self) -> np.ndarray:
+        """(n, 6) changes of velocities that act all through the step. A body that no particle touches falls so,
+        exactly. Particles move by dt v with the velocity v at the end of the step, and one that they touch must do so
+        too, or it would creep by g dt^2 / 2 from step to step where they bear it. Its forces act at the start, then,
+        but for as much of them as lasting contacts and joints will take out again, bit by bit."""
+        steady, touched = self.start.steady.copy(), self.coupling.touched
+        steady[touched] = -self.start.lasting[touched]
+        return steady
 
 
 class RigidForces(Force):
@@ -75,15 +86,15 @@ class RigidForces(Force):
         self.motion = motion
         states = world.walls.states
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()  # at the start of the step
-        self.lasting = np.zeros((len(self.velocity), 6))  # change of velocities by lasting contacts,
-        self.steady = np.zeros((len(self.velocity), 6))  # and by gravity and hands
+        self.lasting = np.zeros((len(self.velocity), SIX))  # change of velocities by lasting contacts,
+        self.steady = np.zeros((len(self.velocity), SIX))  # and by gravity and hands
 
     def run(self, dt: float) -> None:
         walls, coupling = self.world.walls, self.motion.coupling
         states, free = walls.states, walls.free
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()
+        walls.loose = self.motion.store.loose
         coupling.begin(dt)
-        coupling.foresee_drag()
         store = self.motion.store
         self.lasting = dt * coupling.accelerations(store.lasting)
         self.steady = dt * coupling.accelerations(store.pulls)
@@ -94,10 +105,23 @@ class RigidForces(Force):
         states.spin[free] += change[free, 3:]
 
 
-class RigidDrag(Force):
+class RigidSticking(Stage):
+    """Tells viscous liquids how rigid bodies will move, once all but viscosity has acted on both."""
+
+    name, place, rank = "rigid sticking", "warm start", 5
+
+    def __init__(self, world: World, motion: RigidMotion):
+        super().__init__(world, None)
+        self.motion = motion
+
+    def run(self, dt: float) -> None:
+        self.motion.coupling.foresee_drag()
+
+
+class RigidDrag(Stage):
     """What viscous liquids and their surfaces do to rigid bodies: changes their velocities."""
 
-    name, rank = "rigid drag", 100
+    name, place, rank = "rigid drag", "warm start", 100
 
     def __init__(self, world: World, motion: RigidMotion):
         super().__init__(world, None)
@@ -118,8 +142,8 @@ class RigidRemainder(Stage):
         self.motion = motion
 
     def run(self, dt: float) -> None:
-        coupling, walls = self.motion.coupling, self.world.walls
+        walls = self.world.walls
         if self.world.particles.n:
-            change = coupling.accelerations(walls.impulses - coupling.given)
+            change = self.motion.coupling.remainder()
             walls.states.velocity += change[:, :3]
             walls.states.spin += change[:, 3:]

@@ -120,6 +120,15 @@ class RigidBodies(Store):
         return {(names[pair % len(names)], names[pair // len(names)]): force
                 for pair, force in zip(self._pressed[0].tolist(), self._pressed[1], strict=True)}  # fmt: skip
 
+    @property
+    def loose(self) -> np.ndarray:
+        """(n,) free bodies that have no joint, and had no contact in the step before."""
+        loose = self.world.walls.free & ~self.force.any(axis=1)
+        if self.joints is not None:
+            ends = np.concatenate([self.joints.a, self.joints.b])
+            loose[ends[ends >= 0]] = False
+        return loose
+
     def bodies(self, velocity: np.ndarray, spin: np.ndarray) -> Bodies:
         """All walls as the solver takes them, where they are now, at these velocities."""
         walls, free = self.world.walls, self.world.walls.free

@@ -1,4 +1,4 @@
-"""Rigid bodies by themselves, and in water: closed forms and an experiment."""
+"""Rigid bodies by themselves: closed forms. `rigid_fluid` has those in water."""
 
 import math
 
@@ -146,52 +146,3 @@ def spinning_top(quick: bool) -> list[Result]:
     turned = np.unwrap(directions)
     rate = float(np.polyfit(times, turned, 1)[0])
     return [relative("rate of precession", rate, expected, 0.01, "rad/s")]
-
-
-@case
-def draughts(quick: bool) -> list[Result]:
-    """Five crates (24 x 14.4 x 24 cm, 100 to 900 kg/m^3) float in a pool as deep as their share of the density of
-    water, 12 particles across their height, quick 6: within 2 % of the height, quick 5."""
-    from pliant.scenes import floating_crates
-
-    sim = floating_crates.build(radius=0.012 if quick else 0.006).build(quiet=True)
-    sim.run(seconds=2.5 if quick else 4.0)
-    found: list[dict[str, float]] = []
-
-    def look(sim: pl.Simulation) -> None:
-        found.append(floating_crates.draughts(sim))
-
-    for _ in range(20):
-        sim.run(seconds=0.05)
-        look(sim)
-    results = []
-    for density, name in zip(floating_crates.DENSITIES, found[0], strict=True):
-        depth = float(np.mean([one[name] for one in found]))
-        error = depth - density / 1000
-        results.append(Result(f"{density:g} kg/m^3: depth over height", depth, density / 1000, error,
-                              0.05 if quick else 0.02))  # fmt: skip
-    return results
-
-
-@case
-def added_mass(quick: bool) -> list[Result]:
-    """A ball of 1, 300 and 3000 kg/m^3, let go under water, starts by g (rs - rf) / (rs + rf / 2): a weightless one
-    upwards with 2 g. Radius of 4 particles (quick), 6; a pool 8 radii wide."""
-    results, R = [], 0.1
-    d = R / (4 if quick else 6)
-    for density in (1.0, 300.0, 3000.0):
-        scene, side = pl.Scene(particle_radius=d / 2), 8 * R
-        scene.add(pl.Box(size=(side, 1.2 * side, side), center=(0, 0.6 * side, 0)), pl.Boundary(inside_out=True))
-        scene.add(pl.Box(size=(side, side, side), center=(0, side / 2, 0)), pl.Fluid(), name="water")
-        scene.add(pl.Sphere(radius=R, center=(0, side / 2, 0)), pl.Rigid(density=density), name="ball").fix()
-        sim = scene.build(quiet=True)
-        sim.run(seconds=0.5)
-        sim["ball"].release()
-        start, rows = sim.time, []
-        while sim.time < start + 0.02:
-            sim.step()
-            rows.append((sim.time - start, float(sim["ball"].velocity[1])))
-        t, v = np.array(rows).T
-        expected = GRAVITY * (1000 - density) / (density + 500)
-        results.append(relative(f"{density:g} kg/m^3: acceleration", float(t @ v / (t @ t)), expected, 0.1, "m/s^2"))
-    return results

@@ -1,0 +1,65 @@
+"""Bodies that touch the same particles: what presses on one presses on the other too.
+
+In the metric of the sweeps (`coupling`) the levers G_a and G_b of a particle that touches two bodies join the equations
+of both,
+
+    sum_b (M_a delta_ab + S_ab) z_b = f_a,    S_ab = sum V G_a G_b^T / D.
+
+If each left to the others what it would remove alone, a layer of water between two light crates would be pushed too
+far, and farther in each sweep. They are solved by conjugate gradients, from the motion of each body alone.
+"""
+
+import dataclasses
+
+import numpy as np
+from scipy.sparse import bsr_array
+from scipy.sparse.linalg import LinearOperator, cg
+
+from pliant.boundary.walls import SIDES
+
+SIX = 6
+ACCURATE = 1e-5  # of the residuals of motions
+
+
+@dataclasses.dataclass(frozen=True)
+class Shared:
+    """Pairs of bodies that touch the same particles, sorted: begin and end of those in a list of sides, one of each."""
+
+    pairs: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 2), int))
+    rows: tuple = ()
+
+    @classmethod
+    def of(cls, sides: np.ndarray, owners: np.ndarray) -> "Shared":
+        """From the sides that particles see, SIDES times the particle and which of its sides, and whose they are."""
+        order = np.argsort(sides, kind="stable")
+        sides, owners, found = sides[order], owners[order], [np.zeros((0, 2), int)]
+        for apart in range(1, min(SIDES, len(sides))):
+            same = np.flatnonzero(sides[apart:] // SIDES == sides[:-apart] // SIDES)
+            found.append(np.stack([same, same + apart], axis=1))
+        entries = np.concatenate(found)
+        entries = entries[owners[entries[:, 0]] != owners[entries[:, 1]]]
+        if not len(entries):
+            return cls()
+        swapped = owners[entries[:, 0]] > owners[entries[:, 1]]
+        entries[swapped] = entries[swapped][:, ::-1]
+        n = int(owners.max()) + 1
+        code = owners[entries[:, 0]].astype(np.int64) * n + owners[entries[:, 1]]
+        order = np.lexsort((sides[entries[:, 0]], code))
+        code, entries = code[order], entries[order]
+        pair, begin = np.unique(code, return_index=True)
+        end = np.append(begin[1:], len(code))
+        one, other = (np.ascontiguousarray(sides[entries[:, k]], np.int32) for k in range(2))
+        return cls(np.stack(np.divmod(pair, n), axis=1), (begin.astype(np.int32), end.astype(np.int32), one, other))
+
+    def solve(self, A: np.ndarray, between: np.ndarray, wanted: np.ndarray, z: np.ndarray) -> None:
+        """Puts into z (n, 6) the motions of those in the pairs, whose blocks are A (n, 6, 6) and, of pairs, `between`."""
+        bodies, at = np.unique(self.pairs, return_inverse=True)
+        one, other = at.reshape(self.pairs.shape).T
+        n, inverse = len(bodies), np.linalg.inv(A[bodies])
+        blocks = np.concatenate([A[bodies], between, between.transpose(0, 2, 1)])
+        row, column = np.concatenate([np.arange(n), one, other]), np.concatenate([np.arange(n), other, one])
+        order = np.lexsort((column, row))
+        starts = np.searchsorted(row[order], np.arange(n + 1))
+        K = bsr_array((blocks[order], column[order], starts), shape=(SIX * n, SIX * n))
+        alone = LinearOperator(K.shape, lambda r: np.einsum("nij,nj->ni", inverse, r.reshape(n, SIX)).ravel())
+        z[bodies] = cg(K, wanted[bodies].ravel(), rtol=ACCURATE, M=alone, maxiter=SIX * n)[0].reshape(n, SIX)
