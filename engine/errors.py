@@ -30,5 +30,5 @@ def unknown_name(kind: str, given: str, known: Iterable[str]) -> str:
 
 def broken_down(time: float, trouble: str) -> str:
     """The sentence on a rigid body that has gone out of bounds."""
-    return (f"the simulation broke down at t = {time:.4g} s: {trouble}; the state is that of the last good step. Look for "
-            "springs and motors that are too strong for what they hold, or try a smaller max_dt.")  # fmt: skip
+    return (f"the simulation broke down at t = {time:.4g} s: {trouble}; the state is that of the last good step. Look "
+            "for springs and motors that are too strong for what they hold, or try a smaller max_dt.")  # fmt: skip

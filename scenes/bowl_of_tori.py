@@ -16,7 +16,7 @@ def build(count: int = 12, friction: float = 0.4) -> pl.Scene:
     scene = pl.Scene(particle_radius=0.02)
     outside, inside = pl.Sphere(radius=RADIUS + WALL), pl.Sphere(radius=RADIUS)
     lower = pl.Box(size=(3, 1, 3), center=(0, -0.5 + 0.1, 0))
-    scene.add((outside - inside) & lower, pl.Boundary(friction=friction), name="bowl")
+    scene.add((outside - inside) & lower, pl.Boundary(friction=friction), name="bowl", colors="grey")
     rng = np.random.default_rng(1)
     for k in range(count):
         place = (*rng.uniform(-0.22, 0.22, 2), 0.25 + 0.16 * k)
@@ -27,7 +27,7 @@ def build(count: int = 12, friction: float = 0.4) -> pl.Scene:
         scene.add(shape.rotate(tuple(rng.normal(size=3)), float(rng.uniform(0, 90))),
                   pl.Rigid(density=600, friction=friction, restitution=0.2), name=f"ring{k + 1}",
                   colors=("plasma", "viridis", "honey", "grey")[k % 4])  # fmt: skip
-    scene.camera = pl.Camera(position=(0.9, 1.4, 2.1), target=(0, -0.1, 0), fov=36)
+    scene.camera = pl.Camera(position=(1.1, 2.7, 2.5), target=(0, 0.3, 0), fov=40)
     return scene
 
 

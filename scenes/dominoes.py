@@ -37,7 +37,7 @@ def build(count: int = 40, gap: float = 0.07, friction: float = 0.3) -> pl.Scene
         scene.add(shape, pl.Rigid(density=700, friction=friction), name=f"domino{k + 1}",
                   velocity=(turning * SIZE[1] / 2, 0, 0), spin=(0, 0, -turning) if turning else None,
                   colors=("plasma", "viridis", "honey", "sand")[k % 4])  # fmt: skip
-    scene.camera = pl.Camera(position=(0.4, 1.3, 2.2), target=(0.45, 0, 0.05), fov=36)
+    scene.camera = pl.Camera(position=(0.5, 1.2, 1.7), target=(0.52, 0, 0.02), fov=40)
     return scene
 
 

@@ -255,8 +255,8 @@ def mobility(wall: ti.i32, x: vec3, way: vec3, lightness: ti.template(), t: ti.t
 
 @ti.kernel
 def _keep_out(n: ti.i32, rounds: ti.i32, x: Vectors, v: Vectors, m: Reals, spacing: ti.f32, t: WallTable,
-              material: Ints, rubbing: RealTable, too_close: Ints, first: Ints, patches: RealTable, lightness: RealTable,
-              load: RealTable):  # fmt: skip
+              material: Ints, rubbing: RealTable, too_close: Ints, first: Ints, patches: RealTable,
+              lightness: RealTable, load: RealTable):  # fmt: skip
     """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
     it slides: the wall gets these as impulses, and its patches their shares. One after the other, for few do. What is
     free gives way: it gets what an inelastic impact gives, and the next particle meets it as it moves then."""

@@ -78,7 +78,8 @@ def _segments(mark: JointMark, poses: Mapping[str, np.ndarray]) -> np.ndarray:
     if mark.kind == "ball":
         return np.concatenate([_circle(p, BALL * s, np.roll(np.eye(3), k, axis=0)) for k in range(3)])
     if mark.kind == "slider":
-        low, high = (limit if np.isfinite(limit) else sign * 2 * s for limit, sign in zip(mark.limits, (-1, 1)))
+        low, high = (limit if np.isfinite(limit) else sign * 2 * s
+                     for limit, sign in zip(mark.limits, (-1, 1), strict=True))  # fmt: skip
         ends = [_cross(q + at * frame[2], END * s, frame[:2]) for at in (low, high)]
         return np.concatenate([_path(q + np.outer((low, high), frame[2])), *ends, _cube(p, CUBE * s, frame)])
     if mark.kind == "spring":

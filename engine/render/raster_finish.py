@@ -49,8 +49,8 @@ def _mixed(a: ti.u32, b: ti.u32, share: ti.u32) -> ti.u32:
 
 @ti.kernel
 def draw_lines(
-    n: ti.i32, ends: Rows, group: Ints, widths: Reals, hiding: Reals, view: Rows, scale: ti.f32, near: ti.f32, keys: Keys,
-    lines: IntGrid, strips: IntGrid,
+    n: ti.i32, ends: Rows, group: Ints, widths: Reals, hiding: Reals, view: Rows, scale: ti.f32, near: ti.f32,
+    keys: Keys, lines: IntGrid, strips: IntGrid,
 ):  # fmt: skip
     """How much of each pixel lines cover that nothing hides: coverage in 0..256 times 65536, and their group. `lines`
     is zero before. What is nearer than `hiding` times their distance hides those of a group."""

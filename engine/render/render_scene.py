@@ -149,7 +149,8 @@ class RenderScene:
         """Writes the scene into a file that `RenderScene.load` reads back, equal to the last bit."""
         header = {
             "format": FORMAT, "version": VERSION, "top_speed": float(self.top_speed),
-            "walls": [{"name": w.name, "container": w.container, "color": list(w.color), "rigid": w.rigid} for w in self.walls],
+            "walls": [{"name": w.name, "container": w.container, "color": list(w.color), "rigid": w.rigid}
+                      for w in self.walls],
             "bodies": [dataclasses.asdict(body) for body in self.bodies],
             "camera": _view_data(self.camera),
             "lights": None if self.lights is None else [_plain(dataclasses.asdict(light)) for light in self.lights],

@@ -279,9 +279,9 @@ class Scene(joints.Joining):
         particles, for emitters to fill.
 
         `colors` names the colour map in which pictures show the speed of its particles; if it is not given, sand is
-        drawn in "sand" and all else in "water"; of a wall or a rigid body it gives the one colour. `shown` is the shape of a wall or an elastic body in pictures and
-        exports, if it is not the one that acts: a fine mesh for a coarse one, or a part of it. That of an elastic body
-        follows its particles.
+        drawn in "sand" and all else in "water"; to a wall or a rigid body it gives one colour. `shown` is the shape of
+        a wall or an elastic body in pictures and exports, if it is not the one that acts: a fine mesh for a coarse one,
+        or a part of it. That of an elastic body follows its particles.
         `particle_radius` [m] gives an elastic body finer particles than the scene's, down to half of theirs; so does
         `pl.Mesh(..., particles=...)`. `sampling` is how the shape is filled: "fitted" to its surface (Kugelstadt 2021,
         Section 7; usual for elastic bodies and for fluids in round containers), "regular" (usual for other fluids) or
@@ -478,7 +478,7 @@ class Scene(joints.Joining):
                 for name, match in matches if match and match[1] in names]  # fmt: skip
 
     def _copies(self) -> list[str]:
-        """Rigid bodies that are where another one of the same shape is: nothing says in which way to push them apart."""
+        """Rigid bodies in the place of another one of the same shape: nothing says in which way to push them apart."""
         alike: dict[str, list[str]] = {}
         for body in self.bodies:
             if body.material.free:

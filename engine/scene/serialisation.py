@@ -17,7 +17,8 @@ from pliant.scene.scene import Scene
 
 Arrays = dict[str, np.ndarray]
 SHOWN = ("camera", "lights", "look")  # of a scene: how it is drawn, which changes nothing that happens in it
-BODY = ("name", "shape", "material", "velocity", "colors", "shown", "particle_radius", "sampling", "spin", "pivot", "tinted")
+BODY = ("name", "shape", "material", "velocity", "colors", "shown", "particle_radius", "sampling", "spin", "pivot",
+        "tinted")  # fmt: skip
 
 
 def describe(scene: Scene) -> tuple[dict[str, Any], Arrays]:

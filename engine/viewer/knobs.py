@@ -12,8 +12,8 @@ from pliant.scene.scene import Scene
 from pliant.solvers.births.options import Emitter
 from pliant.viewer.messages import Knob
 
-# Ends of the sliders, in the parameters' units, and whether they are logarithmic. A value beyond an end moves it. What is
-# called alike but has another unit has that behind its name.
+# Ends of the sliders, in the parameters' units, and whether they are logarithmic. A value beyond an end moves it. What
+# is called alike but has another unit has that behind its name.
 RANGES = {
     "density": (50.0, 20_000.0, True), "viscosity": (1e-7, 10.0, True), "surface_tension": (0.0, 1.0, False),
     "damping": (0.0, 1.0, False), "young": (1e3, 1e9, True), "poisson": (-0.4, 0.495, False),

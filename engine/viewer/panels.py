@@ -155,7 +155,7 @@ class Panels:
         if self._moment is None or pose is None:
             return
         for unit, vector in (("m", pose.position), ("m/s", pose.velocity), ("rad/s", pose.spin)):
-            ui.facts(unit, {axis: f"{value + 0.0:.2f}" for axis, value in zip("xyz", vector, strict=True)})
+            ui.facts(unit, {axis: f"{round(value, 2) + 0.0:.2f}" for axis, value in zip("xyz", vector, strict=True)})
         pinned = name in self._moment.pinned
         if ui.button("Let go" if pinned else "Pin", active=pinned, small=True, key=f"pin {name}",
                      tip="Holds it where it is, or lets it go: X"):  # fmt: skip

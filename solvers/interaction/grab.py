@@ -75,8 +75,8 @@ class Stir(Grip):
 
 
 class Carry(Grip):
-    """A wall, or a rigid body that is fixed, led without regard to what is in its way. It does not turn, and particles feel its velocity as that of a
-    wall with a motion of its own."""
+    """A wall, or a rigid body that is fixed, led without regard to what is in its way. It does not turn, and particles
+    feel its velocity as that of a wall with a motion of its own."""
 
     def __init__(self, world: World, settings: Any, wall: Wall, point: np.ndarray, let_go: Callable[[Grip], None]):
         if wall.motion is not None:

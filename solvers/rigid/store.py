@@ -50,8 +50,8 @@ class RigidBodies(Store):
         self.ignored: list[tuple[int, int]] = []
         n = len(walls.walls)
         self.force, self.before = np.zeros((n, 6)), np.zeros((n, 6))  # and torque, of the last two steps [N, N m]
-        self._pressed = np.zeros(0, np.int64), np.zeros((0, 3))  # pairs that touch, and their forces [N]
         self.pulls = np.zeros((n, 6))  # and torques of hands in the step under way [N, N m]
+        self._pressed = np.zeros(0, np.int64), np.zeros((0, 3))  # pairs that touch, and their forces [N]
         self.joint_states: dict[str, Any] = {}
         self._good: dict[str, np.ndarray] = {}
 
@@ -139,8 +139,8 @@ class RigidBodies(Store):
                       np.where(free, 1.0 / mass, 0.0), np.where(free[:, None, None], inertia, 0.0))  # fmt: skip
 
     def advance(self, dt: float, bodies: Bodies, dv: np.ndarray, dw: np.ndarray, steady: np.ndarray) -> None:
-        """Moves the bodies on by a step in which all else has added dv, dw to their velocities, of which `steady` (n, 6)
-        acts evenly through it: gravity, and hands."""
+        """Moves the bodies on by a step in which all else has added dv, dw to their velocities. Of that, `steady`
+        (n, 6) acts evenly through it: gravity, and hands."""
         contacts = self._contacts(dt, bodies, dv, dw)
         self._drive()
         with threads_for(0):  # one contact after the other

@@ -12,7 +12,7 @@ apart, the point goes with the one whose surface is round there (see `FOLLOW`).
 import taichi as ti
 
 from pliant.core.backend import vec3
-from pliant.solvers.rigid.layout import IM, KICK, PUSH, SLIM, SWAY, V, W, Q, X, add, put, times, triple
+from pliant.solvers.rigid.layout import IM, KICK, PUSH, SLIM, SWAY, Q, V, W, X, add, put, times, triple
 from pliant.solvers.rigid.layout import J as J_NOW
 
 # Columns of a contact. Given: normal, arms, gap, friction, restitution.
@@ -34,8 +34,8 @@ BOUNCES = 2.0  # an impact slower than what acts in so many steps is rest
 STILL = 1e-6  # [m/s] that are no impact: round-off
 IMPACT_ROUNDS = 20  # of Gauss-Seidel among the contacts of a pair that collides
 CHAIN = 200  # impacts follow each other through so many rounds, then the rest is left to the sweeps
-# Times its mass, and over its least moment of inertia, how far a point may be turned away, squared: masses are then 25 %
-# off. Sweeps diverge where they are less than half of what they are, as at the end of a needle that turns.
+# The square of how far a point may be turned away, times the mass and over the least moment of inertia: effective
+# masses are then 25 % off. Sweeps diverge where they are off by a factor of two, as at the end of a needle.
 TURNED = 3e-3
 BARELY = 1e-3  # weight of arms against levers where both bodies are round (see `prepare_contact`)
 
@@ -185,9 +185,9 @@ def begin_contact(c: ti.i32, a: ti.i32, b: ti.i32, moving: ti.i32, contact: ti.t
     put(contact, c, NOW_A, triple(contact, c, ARM_A) + share * apart)
     put(contact, c, NOW_B, triple(contact, c, ARM_B) - (1.0 - share) * apart)
     part = 0.5
-    if moving == 1 and (has_turned(a, triple(contact, c, NOW_A), body) or has_turned(b, triple(contact, c, NOW_B), body)):
-        find_masses(c, a, b, contact, body)
     if moving == 1:
+        if has_turned(a, triple(contact, c, NOW_A), body) or has_turned(b, triple(contact, c, NOW_B), body):
+            find_masses(c, a, b, contact, body)
         contact[c, IMPACT] = 0.0
         for k in ti.static(range(3)):
             contact[c, LAMBDA + k] = 0.0
