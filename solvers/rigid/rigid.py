@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pliant.core.world import World
+from pliant.solvers.rigid.articulation import articulations
 from pliant.solvers.rigid.coupling import RigidCoupling
 from pliant.solvers.rigid.store import RigidBodies
 from pliant.solvers.stage import Force, Stage
@@ -31,7 +32,7 @@ class RigidMotion(Stage):
         super().__init__(world, settings)
         store = world.stores[RigidBodies.name]
         assert isinstance(store, RigidBodies)
-        self.store, self.coupling = store, RigidCoupling(world)
+        self.store, self.coupling, self.articulations = store, RigidCoupling(world), articulations(world)
         self.store.declare(settings.joints)
         world.couplings.insert(0, self.coupling)  # before elastic bodies, whose tractions it hears of
         self.start = RigidForces(world, self)
@@ -50,12 +51,23 @@ class RigidMotion(Stage):
         return self.store.joint_states
 
     def run(self, dt: float) -> None:
-        walls, start = self.world.walls, self.start
+        walls, start, free = self.world.walls, self.start, self.world.walls.free
         bodies = self.store.bodies(start.velocity, start.spin)
-        dv = walls.states.velocity - start.velocity - start.lasting[:, :3]
-        dw = walls.states.spin - start.spin - start.lasting[:, 3:]
-        free = walls.free
-        self.store.advance(dt, bodies, dv, dw, dt * self.world.gravity * free[:, None])
+        lasting = start.lasting.copy()
+        for links in self.articulations:  # to contacts they yield in another way than to pressures
+            rows = links.rows
+            inverse_mass, inverse_inertia = links.as_bodies()
+            lasting[rows, :3] = dt * inverse_mass[:, None] * self.store.lasting[rows, :3]
+            lasting[rows, 3:] = dt * np.einsum("kij,kj->ki", inverse_inertia, self.store.lasting[rows, 3:])
+        dv = walls.states.velocity - start.velocity - lasting[:, :3]
+        dw = walls.states.spin - start.spin - lasting[:, 3:]
+        self.store.advance(dt, bodies, dv, dw, dt * self.world.gravity * walls.rigid[:, None])
+        for links in self.articulations:
+            rows = links.rows
+            links.advance(dt, self.store.force[rows] + self.coupling.given[rows] / dt)
+            shift, bodies.rotation[rows] = links.poses()
+            bodies.center[rows] = walls.pivots[rows] + shift
+            bodies.velocity[rows], bodies.spin[rows] = np.hsplit(links.motion(), 2)
         walls.led = bodies.center[free] - walls.pivots[free], bodies.rotation[free]
         walls.states.velocity[free], walls.states.spin[free] = bodies.velocity[free], bodies.spin[free]
 
@@ -74,12 +86,16 @@ class RigidForces(Force):
 
     def run(self, dt: float) -> None:
         walls, coupling = self.world.walls, self.motion.coupling
-        states, free = walls.states, walls.free
+        states, free, lasting = walls.states, walls.free, self.motion.store.lasting
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()
+        foreseen = [(links.rows, links.begin(dt, lasting[links.rows])) for links in self.motion.articulations]
         coupling.begin(dt)
         coupling.foresee_drag()
-        self.lasting = dt * coupling.accelerations(self.motion.store.lasting)
-        states.velocity[free] += dt * self.world.gravity + self.lasting[free, :3]
+        self.lasting = dt * coupling.accelerations(lasting)
+        states.velocity[walls.rigid] += dt * self.world.gravity
+        for rows, motion in foreseen:
+            states.velocity[rows], states.spin[rows] = np.hsplit(motion, 2)
+        states.velocity[free] += self.lasting[free, :3]
         states.spin[free] += self.lasting[free, 3:]
 
 
@@ -109,6 +125,9 @@ class RigidRemainder(Stage):
     def run(self, dt: float) -> None:
         coupling, walls = self.motion.coupling, self.world.walls
         if self.world.particles.n:
-            change = coupling.accelerations(walls.impulses - coupling.given)
+            left = walls.impulses - coupling.given
+            change = np.where(walls.rigid[:, None], coupling.accelerations(left), 0.0)
             walls.states.velocity += change[:, :3]
             walls.states.spin += change[:, 3:]
+            for links in self.motion.articulations:
+                links.carry(left[links.rows])

@@ -4,6 +4,7 @@ Where they are and how they move stands with the walls, which they are to partic
 """
 
 import copy
+import itertools
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from pliant.core.backend import threads_for
 from pliant.core.store import Store
 from pliant.core.world import BodySamples, World
 from pliant.errors import PliantError
+from pliant.solvers.rigid.articulation import Articulation, articulations
 from pliant.solvers.rigid.bodies import Bodies, Contacts
 from pliant.solvers.rigid.detection import Detection
 from pliant.solvers.rigid.forms import form_of
@@ -33,7 +35,7 @@ class RigidBodies(Store):
 
     @classmethod
     def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
-        return any(material.free for material in materials)
+        return any(material.free or material.driven for material in materials)
 
     @classmethod
     def build(cls, world: World, bodies: Sequence[BodySamples]) -> "RigidBodies":
@@ -46,6 +48,7 @@ class RigidBodies(Store):
         self.detection, self.solver = Detection(forms), RigidSolver()
         self.sizes = np.array([wall.extent for wall in walls.walls])
         self.frictions, self.restitutions = self._tables(bodies)
+        self.articulations: list[Articulation] = []
         self.declared: tuple[Joint, ...] = ()
         self.joints: Joints | None = None
         self.ignored: list[tuple[int, int]] = []
@@ -76,6 +79,9 @@ class RigidBodies(Store):
         """Takes the joints of the scene, which say where they are when all is as it was built."""
         walls, rows = self.world.walls, []
         n = len(walls.walls)
+        self.articulations = articulations(self.world)
+        for links in self.articulations:  # which see to contacts of their own parts themselves
+            self.ignored += itertools.combinations(links.parts.tolist(), 2)
         built = Bodies(walls.pivots, np.tile(np.eye(3), (n, 1, 1)), np.zeros((n, 3)), np.zeros((n, 3)), np.ones(n),
                        np.zeros((n, 3, 3)))  # fmt: skip
         place = {wall.name: k for k, wall in enumerate(walls.walls)} | {None: WORLD}
@@ -108,8 +114,14 @@ class RigidBodies(Store):
         mass = np.array([wall.mass for wall in walls.walls])
         inertia = np.array([wall.inertia for wall in walls.walls]).reshape(-1, 3, 3)
         states = walls.states
-        return Bodies(walls.pivots + states.shift, states.rotation.copy(), velocity.copy(), spin.copy(),
-                      np.where(free, 1.0 / mass, 0.0), np.where(free[:, None, None], inertia, 0.0))  # fmt: skip
+        inverse_mass, inertia = np.where(free, 1.0 / mass, 0.0), np.where(free[:, None, None], inertia, 0.0)
+        for links in self.articulations:
+            R, (inverse_mass[links.rows], inverse) = states.rotation[links.rows], links.as_bodies()
+            heavy = inverse_mass[links.rows] > 0.0
+            rows, R = links.rows[heavy], R[heavy]
+            inertia[rows] = R.transpose(0, 2, 1) @ np.linalg.inv(inverse[heavy]) @ R
+        return Bodies(walls.pivots + states.shift, states.rotation.copy(), velocity.copy(), spin.copy(), inverse_mass,
+                      inertia)  # fmt: skip
 
     def advance(self, dt: float, bodies: Bodies, dv: np.ndarray, dw: np.ndarray, steady: np.ndarray) -> None:
         """Moves the bodies on by a step in which all else has added dv, dw to their velocities, `steady` of it by

@@ -1,0 +1,82 @@
+"""Mechanisms: walls that move together, by few generalised velocities u, and respond together to what acts on them.
+
+The walls of a mechanism, its links, have the velocities and spins J u. With its effective inertia A, which counts the
+masses of its links and whatever else resists (dampers, servos, constraints), forces and torques F on the links change
+these by
+
+    dt W F,    W = J A^-1 J^T,                                                                          (1)
+
+which is what M^-1 is for a rigid body: links join in the pressure solve as rigid bodies do (`coupling`). Where that
+needs (M + S)^-1 f with S of each body by itself, the same for links is
+
+    J (A + J^T S J)^-1 J^T f.                                                                           (2)
+
+To contacts with rigid bodies each link is a body of its own, whose mass and inertia are such that it yields no less
+than the link does (`as_bodies`). What a mechanism really does is its own business: it is told of the forces, and moves.
+Were its response W' and the response of what it pushes 1 / m, an error of its force would be multiplied by
+(W - W') / (W + 1 / m) from one step to the next: this is stable whenever the links are thought to yield more than half
+as much as they do, however light they are.
+"""
+
+import numpy as np
+
+from pliant.core.world import World
+
+STIFFEST = 1e-6  # of the largest inverse inertia of a link: the least that one has about any axis
+
+
+class Articulation:
+    """Base of mechanisms. `begin` sets J and A for a step."""
+
+    def __init__(self, rows: np.ndarray, parts: np.ndarray):
+        """`rows` are the numbers of the walls that are its links; `parts` has those at its base as well, which stand
+        still. The parts do not touch each other: that is its own business."""
+        self.rows, self.parts = rows, parts
+        self.J, self.A = np.zeros((6 * len(rows), 0)), np.zeros((0, 0))
+
+    def begin(self, dt: float, lasting: np.ndarray) -> np.ndarray:
+        """Finds J and A for a step of dt [s], and (k, 6) where nothing but the `lasting` forces and torques (k, 6) on
+        its links will bring their velocities and spins, less what (1) makes of all that acted in the last step."""
+        raise NotImplementedError
+
+    def advance(self, dt: float, forces: np.ndarray) -> None:
+        """Moves by a step under the forces and torques (k, 6) on its links."""
+        raise NotImplementedError
+
+    def carry(self, impulses: np.ndarray) -> None:
+        """Takes impulses (k, 6) that came too late for the step: they act in the next one [N s, N m s]."""
+        raise NotImplementedError
+
+    def poses(self) -> tuple[np.ndarray, np.ndarray]:
+        """(k, 3) by how much the pivots of its links have moved since they were built [m], and (k, 3, 3) rotations."""
+        raise NotImplementedError
+
+    def motion(self) -> np.ndarray:
+        """(k, 6) velocities of the pivots, and spins."""
+        raise NotImplementedError
+
+    # --- response ---------------------------------------------------------------------------------------
+
+    def respond(self, forces: np.ndarray) -> np.ndarray:
+        """(k, 6) accelerations of links by forces and torques (k, 6), Eq. 1."""
+        return (self.J @ np.linalg.solve(self.A, self.J.T @ forces.ravel())).reshape(-1, 6)
+
+    def solve(self, S: np.ndarray, forces: np.ndarray) -> np.ndarray:
+        """(k, 6) the same where matrices S (k, 6, 6) add to the inertia, Eq. 2."""
+        G = self.J.reshape(-1, 6, self.J.shape[1])
+        A = self.A + np.einsum("kia,kij,kjb->ab", G, S, G)
+        return (self.J @ np.linalg.solve(A, self.J.T @ forces.ravel())).reshape(-1, 6)
+
+    def as_bodies(self) -> tuple[np.ndarray, np.ndarray]:
+        """Inverse mass (k,) and inverse inertia (k, 3, 3) along the world's axes of bodies that yield as its links do:
+        to forces in every direction as these do in that in which they yield most."""
+        G = self.J.reshape(-1, 6, self.J.shape[1])
+        W = G @ np.linalg.solve(self.A, G.transpose(0, 2, 1))
+        inverse_mass, turning = (np.linalg.eigvalsh(part)[:, -1] for part in (W[:, :3, :3], W[:, 3:, 3:]))
+        least = STIFFEST * np.maximum(turning, inverse_mass)  # what turns about its middle yields to no force there
+        return np.maximum(inverse_mass, least), W[:, 3:, 3:] + least[:, None, None] * np.eye(3)
+
+
+def articulations(world: World) -> list[Articulation]:
+    """The mechanisms of a scene, which stores may have."""
+    return [one for store in world.stores.values() for one in getattr(store, "articulations", ())]
