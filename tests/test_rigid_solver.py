@@ -266,7 +266,7 @@ def test_sudden_forces_act_at_the_start_of_a_step():
     b, solver, dt, w = things.bodies(), RigidSolver(), 5e-3, 20.0
     none, zero, ways = things.contacts(b), np.zeros((1, 3)), []
     for _ in range(4000):
-        solver.step(b, none, None, dt, -(w**2) * dt * b.center, zero, steady=zero)
+        solver.step(b, none, None, dt, -(w**2) * dt * b.center, zero, steady=np.zeros((len(zero), 6)))
         ways.append(b.center[0, 0])
     assert max(ways[-200:]) == pytest.approx(0.1, rel=1e-2)
     run = Run(things)

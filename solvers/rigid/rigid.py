@@ -61,7 +61,10 @@ class RigidMotion(Stage):
             lasting[rows, 3:] = dt * np.einsum("kij,kj->ki", inverse_inertia, self.store.lasting[rows, 3:])
         dv = walls.states.velocity - start.velocity - lasting[:, :3]
         dw = walls.states.spin - start.spin - lasting[:, 3:]
-        self.store.advance(dt, bodies, dv, dw, dt * self.world.gravity * walls.rigid[:, None])
+        steady = np.where(walls.rigid[:, None], np.append(dt * self.world.gravity, np.zeros(3)), 0.0)
+        for links in self.articulations:  # which forces move all through the step, as contacts do
+            steady[links.rows] = np.hstack((dv, dw))[links.rows]
+        self.store.advance(dt, bodies, dv, dw, steady)
         for links in self.articulations:
             rows = links.rows
             links.advance(dt, self.store.force[rows] + self.coupling.given[rows] / dt)

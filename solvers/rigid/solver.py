@@ -197,16 +197,16 @@ class RigidSolver:
              dw: np.ndarray, steady: np.ndarray | None = None) -> Forces:  # fmt: skip
         """Moves the bodies, in place, and tells what acted between them.
 
-        `dv`, `dw` (n, 3) are what all else has added to their velocities in this step. Of that, `steady` (n, 3) is by
+        `dv`, `dw` (n, 3) are what all else has added to their velocities in this step. Of that, `steady` (n, 6) is by
         forces that do not depend on where a body is, such as gravity: it acts all through the step, which is exact
         where nothing touches. The rest acts at its start, as in the symplectic Euler method, for an oscillator would
         gain energy otherwise. All of both is taken for steady if that is not given.
         """
         self._look(bodies)
         if steady is not None:
-            bodies.velocity += dv - steady
-            bodies.spin += dw
-            dv, dw = steady, np.zeros_like(dw)
+            bodies.velocity += dv - steady[:, :3]
+            bodies.spin += dw - steady[:, 3:]
+            dv, dw = np.hsplit(steady, 2)
         used = np.zeros(len(bodies.center), bool)
         used[contacts.a] = used[contacts.b] = True
         if joints is not None and len(joints):

@@ -124,8 +124,8 @@ class RigidBodies(Store):
                       inertia)  # fmt: skip
 
     def advance(self, dt: float, bodies: Bodies, dv: np.ndarray, dw: np.ndarray, steady: np.ndarray) -> None:
-        """Moves the bodies on by a step in which all else has added dv, dw to their velocities, `steady` of it by
-        gravity."""
+        """Moves the bodies on by a step in which all else has added dv, dw to their velocities, `steady` (n, 6) of
+        it all through the step."""
         contacts = self._contacts(dt, bodies, dv, dw)
         self._drive()
         with threads_for(0):  # one contact after the other
