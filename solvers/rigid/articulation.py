@@ -12,7 +12,7 @@ needs (M + S)^-1 f with S of each body by itself, the same for links is
     J (A + J^T S J)^-1 J^T f.                                                                           (2)
 
 To contacts with rigid bodies each link is a body of its own, whose mass and inertia are such that it yields no less
-than the link does (`as_bodies`). What a mechanism really does is its own business: it is told of the forces, and moves.
+than the link does (`find_bodies`). What a mechanism really does is its own business: it is told of the forces, and moves.
 Were its response W' and the response of what it pushes 1 / m, an error of its force would be multiplied by
 (W - W') / (W + 1 / m) from one step to the next: this is stable whenever the links are thought to yield more than half
 as much as they do, however light they are.
@@ -23,6 +23,7 @@ import numpy as np
 from pliant.core.world import World
 
 STIFFEST = 1e-6  # of the largest inverse inertia of a link: the least that one has about any axis
+SINGULAR = 1e-6  # of the largest: smaller singular values count as none
 
 
 class Articulation:
@@ -67,14 +68,42 @@ class Articulation:
         A = self.A + np.einsum("kia,kij,kjb->ab", G, S, G)
         return (self.J @ np.linalg.solve(A, self.J.T @ forces.ravel())).reshape(-1, 6)
 
-    def as_bodies(self) -> tuple[np.ndarray, np.ndarray]:
-        """Inverse mass (k,) and inverse inertia (k, 3, 3) along the world's axes of bodies that yield as its links do:
-        to forces in every direction as these do in that in which they yield most."""
+    def find_bodies(self) -> None:
+        """Finds what its links are to contacts: bodies with an inverse mass m, the same in all directions, and an inverse
+        inertia C about a centre at `offset` d from the pivot, which yield no less than the links do. With the response
+        (A B; B^T C) of a link about that centre, B the velocity by a torque,
+
+            (A B; B^T C)  <=  (1 + r) (m 0; 0 C),    m = max eig A,    r = |B C^-1/2| m^-1/2 <= 1.
+
+        The centre is where B is least: that of mass for what is free, and the axis for what hangs on a hinge, where B
+        is zero."""
         G = self.J.reshape(-1, 6, self.J.shape[1])
         W = G @ np.linalg.solve(self.A, G.transpose(0, 2, 1))
-        inverse_mass, turning = (np.linalg.eigvalsh(part)[:, -1] for part in (W[:, :3, :3], W[:, 3:, 3:]))
-        least = STIFFEST * np.maximum(turning, inverse_mass)  # what turns about its middle yields to no force there
-        return np.maximum(inverse_mass, least), W[:, 3:, 3:] + least[:, None, None] * np.eye(3)
+        k = len(W)
+        self.offset, self.inverse_mass, self.inverse_inertia = np.zeros((k, 3)), np.zeros(k), np.zeros((k, 3, 3))
+        for i, (A, B, C) in enumerate(zip(W[:, :3, :3], W[:, :3, 3:], W[:, 3:, 3:], strict=True)):
+            crosses = np.array([cross_matrix(axis) @ C for axis in np.eye(3)]).reshape(3, 9)  # [d]x C of d along each
+            d = np.linalg.lstsq(crosses.T, B.ravel(), rcond=SINGULAR)[0]
+            D = cross_matrix(d)
+            A, B = A + B @ D - D @ B.T - D @ C @ D, B - D @ C
+            m, turning = np.linalg.eigvalsh(A)[-1], np.linalg.eigvalsh(C)[-1]
+            least = STIFFEST * max(turning, m)  # what turns about its middle yields to no force there
+            m, C = max(m, least), C + least * np.eye(3)
+            r = 0.0
+            if m > 0.0:
+                r = min(np.sqrt(np.linalg.eigvalsh(B @ np.linalg.solve(C, B.T))[-1] / m), 1.0)
+            self.offset[i], self.inverse_mass[i], self.inverse_inertia[i] = d, (1 + r) * m, (1 + r) * C
+
+    def yielding(self, forces: np.ndarray) -> np.ndarray:
+        """(k, 6) accelerations of the pivots of these bodies by forces and torques (k, 6) about the pivots."""
+        F, T = forces[:, :3], forces[:, 3:] - np.cross(self.offset, forces[:, :3])
+        turning = np.einsum("kij,kj->ki", self.inverse_inertia, T)
+        return np.hstack((self.inverse_mass[:, None] * F - np.cross(turning, self.offset), turning))
+
+
+def cross_matrix(d: np.ndarray) -> np.ndarray:
+    """The matrix of the cross product with d."""
+    return np.array([[0.0, -d[2], d[1]], [d[2], 0.0, -d[0]], [-d[1], d[0], 0.0]])
 
 
 def articulations(world: World) -> list[Articulation]:

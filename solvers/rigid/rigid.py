@@ -55,10 +55,7 @@ class RigidMotion(Stage):
         bodies = self.store.bodies(start.velocity, start.spin)
         lasting = start.lasting.copy()
         for links in self.articulations:  # to contacts they yield in another way than to pressures
-            rows = links.rows
-            inverse_mass, inverse_inertia = links.as_bodies()
-            lasting[rows, :3] = dt * inverse_mass[:, None] * self.store.lasting[rows, :3]
-            lasting[rows, 3:] = dt * np.einsum("kij,kj->ki", inverse_inertia, self.store.lasting[rows, 3:])
+            lasting[links.rows] = dt * links.yielding(self.store.lasting[links.rows])
         dv = walls.states.velocity - start.velocity - lasting[:, :3]
         dw = walls.states.spin - start.spin - lasting[:, 3:]
         steady = np.where(walls.rigid[:, None], np.append(dt * self.world.gravity, np.zeros(3)), 0.0)
@@ -92,6 +89,8 @@ class RigidForces(Force):
         states, free, lasting = walls.states, walls.free, self.motion.store.lasting
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()
         foreseen = [(links.rows, links.begin(dt, lasting[links.rows])) for links in self.motion.articulations]
+        for links in self.motion.articulations:
+            links.find_bodies()
         coupling.begin(dt)
         coupling.foresee_drag()
         self.lasting = dt * coupling.accelerations(lasting)

@@ -4,6 +4,7 @@ Where they are and how they move stands with the walls, which they are to partic
 """
 
 import copy
+import dataclasses
 import itertools
 import types
 from collections.abc import Mapping, Sequence
@@ -116,10 +117,10 @@ class RigidBodies(Store):
         states = walls.states
         inverse_mass, inertia = np.where(free, 1.0 / mass, 0.0), np.where(free[:, None, None], inertia, 0.0)
         for links in self.articulations:
-            R, (inverse_mass[links.rows], inverse) = states.rotation[links.rows], links.as_bodies()
-            heavy = inverse_mass[links.rows] > 0.0
-            rows, R = links.rows[heavy], R[heavy]
-            inertia[rows] = R.transpose(0, 2, 1) @ np.linalg.inv(inverse[heavy]) @ R
+            heavy = links.inverse_mass > 0.0
+            rows, R = links.rows[heavy], states.rotation[links.rows[heavy]]
+            inverse_mass[rows] = links.inverse_mass[heavy]
+            inertia[rows] = R.transpose(0, 2, 1) @ np.linalg.inv(links.inverse_inertia[heavy]) @ R
         return Bodies(walls.pivots + states.shift, states.rotation.copy(), velocity.copy(), spin.copy(), inverse_mass,
                       inertia)  # fmt: skip
 
@@ -128,8 +129,10 @@ class RigidBodies(Store):
         it all through the step."""
         contacts = self._contacts(dt, bodies, dv, dw)
         self._drive()
+        offset = self._recentre(bodies, contacts, dv, dw, steady)
         with threads_for(0):  # one contact after the other
-            forces = self.solver.step(bodies, contacts, self.joints, dt, dv, dw, steady)
+            forces = self.solver.step(bodies, contacts, self._joints_about(offset, bodies), dt, dv, dw, steady)
+        forces.torque += np.cross(offset, forces.force)
         self.before, self.force = self.force, np.concatenate([forces.force, forces.torque], axis=1)
         self._note(contacts, forces, bodies)
 
@@ -141,6 +144,28 @@ class RigidBodies(Store):
         contacts.friction = self.frictions[contacts.a, contacts.b].astype(np.float32)
         contacts.restitution = self.restitutions[contacts.a, contacts.b].astype(np.float32)
         return contacts
+
+    def _recentre(self, bodies: Bodies, contacts: Contacts, dv: np.ndarray, dw: np.ndarray,
+                  steady: np.ndarray) -> np.ndarray:  # fmt: skip
+        """Takes links as bodies about other centres than their pivots, in place; returns how far these are (n, 3)."""
+        offset = np.zeros_like(bodies.center)
+        for links in self.articulations:
+            offset[links.rows] = links.offset
+        if offset.any():
+            bodies.center += offset
+            for velocity, spin in ((bodies.velocity, bodies.spin), (dv, dw), (steady[:, :3], steady[:, 3:])):
+                velocity += np.cross(spin, offset)
+            contacts.arm_a -= offset[contacts.a].astype(np.float32)
+            contacts.arm_b -= offset[contacts.b].astype(np.float32)
+        return offset
+
+    def _joints_about(self, offset: np.ndarray, bodies: Bodies) -> Joints | None:
+        """The joints, as bodies see them whose centres are that far from the pivots."""
+        if self.joints is None or not offset.any():
+            return self.joints
+        own = np.vstack((np.einsum("nji,nj->ni", bodies.rotation, offset), np.zeros(3)))  # the last is the world's
+        return dataclasses.replace(self.joints, anchor_a=self.joints.anchor_a - own[self.joints.a],
+                                   anchor_b=self.joints.anchor_b - own[self.joints.b])  # fmt: skip
 
     def _drive(self) -> None:
         """Motors as they are now."""
