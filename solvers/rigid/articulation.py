@@ -23,6 +23,8 @@ import numpy as np
 from pliant.core.world import World
 
 STIFFEST = 1e-6  # of the largest inverse inertia of a link: the least that one has about any axis
+LATEST = 0.02  # what acts in the last instant would act in no substep
+EVEN = 0.5  # where they act all through it
 SINGULAR = 1e-6  # of the largest: smaller singular values count as none
 
 
@@ -34,14 +36,16 @@ class Articulation:
         still. The parts do not touch each other: that is its own business."""
         self.rows, self.parts = rows, parts
         self.J, self.A = np.zeros((6 * len(rows), 0)), np.zeros((0, 0))
+        self.early = np.full(len(rows), EVEN)  # mean share of the step that was still to come when contacts acted
 
     def begin(self, dt: float, lasting: np.ndarray) -> np.ndarray:
         """Finds J and A for a step of dt [s], and (k, 6) where nothing but the `lasting` forces and torques (k, 6) on
         its links will bring their velocities and spins, less what (1) makes of all that acted in the last step."""
         raise NotImplementedError
 
-    def advance(self, dt: float, forces: np.ndarray) -> None:
-        """Moves by a step under the forces and torques (k, 6) on its links."""
+    def advance(self, dt: float, forces: np.ndarray, contacts: np.ndarray) -> None:
+        """Moves by a step under the forces and torques (k, 6) on its links, and those of contacts, which act when
+        `early` tells."""
         raise NotImplementedError
 
     def carry(self, impulses: np.ndarray) -> None:
@@ -99,6 +103,16 @@ class Articulation:
         F, T = forces[:, :3], forces[:, 3:] - np.cross(self.offset, forces[:, :3])
         turning = np.einsum("kij,kj->ki", self.inverse_inertia, T)
         return np.hstack((self.inverse_mass[:, None] * F - np.cross(turning, self.offset), turning))
+
+
+    def find_timing(self, dt: float, moved: np.ndarray, impulses: np.ndarray) -> None:
+        """Finds when contacts acted, by what they did to these bodies (k, 6): where they `moved` them, which is the
+        inverse inertia times the integral of f (dt - t), and the integral of f itself, about the centres."""
+        given = np.hstack((self.inverse_mass[:, None] * impulses[:, :3],
+                           np.einsum("kij,kj->ki", self.inverse_inertia, impulses[:, 3:])))  # fmt: skip
+        whole = dt * (given * impulses).sum(axis=1)
+        part = (moved * impulses).sum(axis=1)
+        self.early = np.clip(np.divide(part, whole, out=np.full(len(whole), EVEN), where=whole > 0.0), LATEST, 1.0)
 
 
 def cross_matrix(d: np.ndarray) -> np.ndarray:

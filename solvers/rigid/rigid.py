@@ -64,7 +64,7 @@ class RigidMotion(Stage):
         self.store.advance(dt, bodies, dv, dw, steady)
         for links in self.articulations:
             rows = links.rows
-            links.advance(dt, self.store.force[rows] + self.coupling.given[rows] / dt)
+            links.advance(dt, self.coupling.given[rows] / dt, self.store.force[rows])
             shift, bodies.rotation[rows] = links.poses()
             bodies.center[rows] = walls.pivots[rows] + shift
             bodies.velocity[rows], bodies.spin[rows] = np.hsplit(links.motion(), 2)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from pliant.core.backend import threads_for
 from pliant.core.store import Store
@@ -130,8 +131,15 @@ class RigidBodies(Store):
         contacts = self._contacts(dt, bodies, dv, dw)
         self._drive()
         offset = self._recentre(bodies, contacts, dv, dw, steady)
+        start = copy.deepcopy(bodies) if self.articulations else bodies
         with threads_for(0):  # one contact after the other
             forces = self.solver.step(bodies, contacts, self._joints_about(offset, bodies), dt, dv, dw, steady)
+        for links in self.articulations:
+            rows = links.rows
+            turned = Rotation.from_matrix(bodies.rotation[rows] @ start.rotation[rows].transpose(0, 2, 1)).as_rotvec()
+            by_itself = dt * (np.hstack((start.velocity, start.spin)) + 0.5 * steady)[rows]
+            moved = np.hstack((bodies.center[rows] - start.center[rows], turned)) - by_itself
+            links.find_timing(dt, moved, dt * np.hstack((forces.force, forces.torque))[rows])
         forces.torque += np.cross(offset, forces.force)
         self.before, self.force = self.force, np.concatenate([forces.force, forces.torque], axis=1)
         self._note(contacts, forces, bodies)

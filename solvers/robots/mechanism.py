@@ -19,7 +19,7 @@ import numpy as np
 
 from pliant.core.world import World
 from pliant.errors import PliantError, SimulationError
-from pliant.solvers.rigid.articulation import Articulation
+from pliant.solvers.rigid.articulation import EVEN, Articulation
 from pliant.solvers.robots import control
 from pliant.solvers.robots.mjcf import compiled, mujoco
 from pliant.solvers.robots.options import Robot
@@ -60,6 +60,7 @@ class Mechanism(Articulation):
     def begin(self, dt: float, lasting: np.ndarray) -> np.ndarray:
         m, d = self.model, self.data
         d.ctrl[:] = self._controls()
+        self._lasting = lasting
         self.J = self._jacobians()
         change = np.linalg.norm(self.force - self.before, axis=1)
         last = np.where((change <= STEADY * np.linalg.norm(self.force, axis=1))[:, None], self.force, 0.0)
@@ -69,12 +70,14 @@ class Mechanism(Articulation):
         foreseen = (self.J @ self._trial.qvel).reshape(-1, 6) if m.nv else np.zeros((len(self.rows), 6))
         return foreseen - dt * self.respond(last)
 
-    def advance(self, dt: float, forces: np.ndarray) -> None:
+    def advance(self, dt: float, forces: np.ndarray, contacts: np.ndarray) -> None:
         forces = forces + self.late / dt
-        self._run(self.data, dt, forces)
+        self._run(self.data, dt, forces + contacts)
+        mean = 0.5 + 0.5 / self._substeps(dt)  # MuJoCo's steps are semi-implicit: a force moves at once what it pushes
+        self._shift(dt * dt * ((self.early - mean)[:, None] * contacts - (EVEN - mean) * self._lasting))
         self._look()
         self.sensordata = self.data.sensordata.copy()
-        self.before, self.force, self.late = self.force, forces, np.zeros_like(self.late)
+        self.before, self.force, self.late = self.force, forces + contacts, np.zeros_like(self.late)
 
     def carry(self, impulses: np.ndarray) -> None:
         self.late = self.late + impulses
@@ -149,22 +152,36 @@ class Mechanism(Articulation):
         self._mj.mj_getState(self.model, one, state, self._all)
         self._mj.mj_setState(self.model, other, state, self._all)
 
+    def _substeps(self, dt: float) -> int:
+        """How many steps MuJoCo makes in one of dt."""
+        return max(math.ceil(dt / self._longest - SLACK), 1)
+
     def _run(self, data: Any, dt: float, forces: np.ndarray) -> None:
         """A step of dt under the forces and torques (k, 6) on the links."""
-        m, base = self.model, self.base
-        count = max(math.ceil(dt / self._longest - SLACK), 1)
-        m.opt.timestep = dt / count
-        F, T = forces[:, :3] @ base.rotation / base.scale, forces[:, 3:] @ base.rotation / base.scale**2
-        T = T + np.cross(self._points() - self.data.xipos[self._links], F)  # about the middles of links
+        count = self._substeps(dt)
+        self.model.opt.timestep = dt / count
         data.xfrc_applied[:] = 0.0
-        np.add.at(data.xfrc_applied, self._links, np.hstack((F, T)))
+        np.add.at(data.xfrc_applied, self._links, self._loads(forces))
         for _ in range(count):
-            self._mj.mj_step(m, data)
+            self._mj.mj_step(self.model, data)
         data.xfrc_applied[:] = 0.0
         if not (np.isfinite(data.qpos).all() and np.isfinite(data.qvel).all() and np.isfinite(data.qacc).all()):
             raise SimulationError(f"{self.spec.name} broke down in MuJoCo at t = {self.world.time:.4g} s; the state is "
                                   "that of the last good step. Try a smaller timestep in its MJCF, or weaker "
                                   "servos")  # fmt: skip
+
+    def _shift(self, moments: np.ndarray) -> None:
+        """Moves links as forces do that have no impulse, but act late or early: by J A^-1 J^T of their moments in time
+        (k, 6) [N s^2, N m s^2]. What falls on the ground is so stopped there, and not in the middle of its step."""
+        if self.model.nv and moments.any():
+            way = np.linalg.solve(self.A, self.J.T @ moments.ravel())
+            self._mj.mj_integratePos(self.model, self.data.qpos, way, 1.0)
+
+    def _loads(self, forces: np.ndarray) -> np.ndarray:
+        """(k, 6) forces and torques on geoms as MuJoCo takes them, about the middles of links."""
+        base = self.base
+        F, T = forces[:, :3] @ base.rotation / base.scale, forces[:, 3:] @ base.rotation / base.scale**2
+        return np.hstack((F, T + np.cross(self._points() - self.data.xipos[self._links], F)))
 
     def _look(self) -> None:
         """Finds all that follows from the state, and leaves the state as it is."""
