@@ -12,7 +12,8 @@ does. The metric of the sweeps is therefore not the diagonal D, but P = D + G M^
     P^-1 r = D^-1 (r - G z),    (M + sum V G G^T / D) z = sum V G r / D,
 
 sums over those whose pressures can change: z is how the body would move if pressures removed all of the residuals,
-and what that motion removes is left to it (`foresee`). Light bodies then take as many sweeps as heavy ones.
+and what that motion removes is left to it (`foresee`). Light bodies then take as many sweeps as heavy ones. Where a
+particle touches several bodies, their equations are joined (`sharing`).
 
 Sand and elastic bodies rub on a rigid body, by tractions that are found in the same sweeps: these move it too, and
 what they rub against moves with it. All else that walls do to particles (viscosity, what puts back those that came
@@ -30,6 +31,7 @@ from pliant.core.world import Coupling, World
 from pliant.solvers.pressure import sweeps
 from pliant.solvers.rigid import levers
 from pliant.solvers.rigid.articulation import articulations
+from pliant.solvers.rigid.sharing import Sharing
 from pliant.solvers.stage import material_table
 
 TRACTIONS = ("wall_traction_change", "wall_rub_change")  # fields of sand and of elastic bodies, times dt^2
@@ -73,6 +75,8 @@ class RigidCoupling(Coupling):
         self._chunks, self._count = (begin[mine], end[mine], owner[mine]), 0
         if mine.any():
             pairs = np.concatenate([_part(walls.pairs, b, e) for b, e in _runs(*self._chunks[:2])])
+            begin, end, owner = self._chunks
+            self._sharing = Sharing(pairs, np.repeat(owner, end - begin))
             touched = np.unique(pairs // SIDES).astype(np.int32)
             self._count = len(touched)
             if self._touched.shape[0] < self._count:
@@ -117,6 +121,8 @@ class RigidCoupling(Coupling):
                            self._linear, self._angular)  # fmt: skip
         if walls.images is not None:
             walls.images.find_levers(self._touched, self._count, self._linear, self._angular)
+        if len(self._sharing):
+            self._sharing.take_levers(_part(self._linear), _part(self._angular))
         return True
 
     # --- what the pressure solver asks ------------------------------------------------------------------
@@ -144,7 +150,17 @@ class RigidCoupling(Coupling):
         sums = np.zeros((len(owner), levers.SUMS), np.float32)
         levers.gather(len(owner), begin, end, self.world.walls.pairs, p.V, p.D, p.residual, p.q, p.inside, least,
                       self._linear, self._angular, sums)  # fmt: skip
-        self._respond(self._solve(self._by_wall(sums), symmetric))
+        total = self._by_wall(sums)
+        if len(self._sharing):
+            rows = self._sharing.particle
+            V, D, residual, q, inside = (_part(getattr(p, name))[rows].astype(float)
+                                         for name in ("V", "D", "residual", "q", "inside"))  # fmt: skip
+            changing = (D > least) & ((q > 0) | (residual > 0) | (inside > 0))
+            weight = np.divide(V, D, out=np.zeros_like(V), where=changing)
+            self._respond(self._sharing.solve(weight, self._masses, symmetric(total[:, levers.SIX :]),
+                                              total[:, : levers.SIX], self.articulations))  # fmt: skip
+        else:
+            self._respond(self._solve(total, symmetric))
 
     def constrain(self, a: ti.Ndarray, moving: bool = True) -> None:
         """Displacements of particles beside dt v leave bodies where they are: they are no motion."""
@@ -276,7 +292,7 @@ def _runs(begin: np.ndarray, end: np.ndarray) -> list[tuple[int, int]]:
     return list(zip(begin[first].tolist(), end[last].tolist(), strict=True))
 
 
-def _part(array: ti.Ndarray, begin: int, end: int) -> np.ndarray:
-    """Some rows of an array on the device."""
+def _part(array: ti.Ndarray, begin: int | None = None, end: int | None = None) -> np.ndarray:
+    """Some rows of an array on the device, or all."""
     memory = host_view(array)
     return (array.to_numpy() if memory is None else memory)[begin:end]
