@@ -236,7 +236,9 @@ class Body:
 def _can_move(body: Body) -> bool:
     """Whether a body has particles at the start or is rigid, as far as it is sound."""
     sound = isinstance(body.material, Material)
-    return not sound or body.material.free or body.material.driven or (body.material.has_particles and not isinstance(body.shape, Empty))
+    if not sound or body.material.free or body.material.driven:
+        return True
+    return body.material.has_particles and not isinstance(body.shape, Empty)
 
 
 def _apart(one: Shape, other: Shape) -> bool:
@@ -273,9 +275,10 @@ class Scene(joints.Joining):
         self.source: Path | str | None = None
         self._problems: list[str] = []
 
-    def add(self, shape: Shape | Robot | None, material: Material | None = None, name: str | None = None, velocity: Any = (0.0, 0.0, 0.0),
-            colors: str | None = None, shown: Shape | None = None, particle_radius: float | None = None,
-            sampling: str | None = None, spin: Any = None, **unknown: Any) -> Any:  # fmt: skip
+    def add(self, shape: Shape | Robot | None, material: Material | None = None, name: str | None = None,
+            velocity: Any = (0.0, 0.0, 0.0), colors: str | None = None, shown: Shape | None = None,
+            particle_radius: float | None = None, sampling: str | None = None, spin: Any = None,
+            **unknown: Any) -> Any:  # fmt: skip
         """Adds a body of that shape and material, moving at `velocity` [m/s] at the start, and a rigid body turning at
         `spin` [rad/s] about its centre of mass. None in place of the shape makes a body of fluid or sand without
         particles, for emitters to fill.

@@ -44,7 +44,7 @@ def rebuild(tree: dict[str, Any], arrays: Arrays) -> Scene:
     """The scene that was described."""
     load_plugins()  # which may have made some of it
     settings = {name: _live(value, arrays) for name, value in tree["settings"].items()}
-    later = {name: settings.pop(name, ()) for name in ("sources", "probes", "joints", "robots")}  # once their bodies are there
+    later = {name: settings.pop(name, ()) for name in ("sources", "probes", "joints", "robots")}  # after their bodies
     scene = Scene(**settings)
     for entry in tree["bodies"]:
         values = {name: _live(entry[name], arrays) for name in BODY if name in entry}

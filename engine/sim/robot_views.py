@@ -12,6 +12,7 @@ from pliant.solvers.robots.mechanism import Mechanism
 if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
 
+LARGEST = 1e6  # position or velocity of a joint
 ASSIGNABLE = ("qpos", "qvel", "ctrl")
 
 
@@ -82,8 +83,8 @@ class RobotView:
             found = np.asarray(value, dtype=float)
         except (TypeError, ValueError):
             found = np.zeros(0)
-        if found.shape != (count,) or not np.isfinite(found).all():
-            raise PliantError(f"{self._robot.spec.name}.{name} needs {count} finite numbers, got {value!r}")
+        if found.shape != (count,) or not (np.abs(found) <= LARGEST).all():
+            raise PliantError(f"{self._robot.spec.name}.{name} needs {count} numbers within {LARGEST:g}, got {value!r}")
         return found
 
     def _tell(self) -> None:

@@ -12,7 +12,7 @@ needs (M + S)^-1 f with S of each body by itself, the same for links is
     J (A + J^T S J)^-1 J^T f.                                                                           (2)
 
 To contacts with rigid bodies each link is a body of its own, whose mass and inertia are such that it yields no less
-than the link does (`find_bodies`). What a mechanism really does is its own business: it is told of the forces, and moves.
+than the link does (`find_bodies`). What a mechanism really does is its own business: it hears of the forces, and moves.
 Were its response W' and the response of what it pushes 1 / m, an error of its force would be multiplied by
 (W - W') / (W + 1 / m) from one step to the next: this is stable whenever the links are thought to yield more than half
 as much as they do, however light they are.
@@ -73,7 +73,7 @@ class Articulation:
         return (self.J @ np.linalg.solve(A, self.J.T @ forces.ravel())).reshape(-1, 6)
 
     def find_bodies(self) -> None:
-        """Finds what its links are to contacts: bodies with an inverse mass m, the same in all directions, and an inverse
+        """Finds what its links are to contacts: bodies with an inverse mass m, equal in all directions, and an inverse
         inertia C about a centre at `offset` d from the pivot, which yield no less than the links do. With the response
         (A B; B^T C) of a link about that centre, B the velocity by a torque,
 

@@ -122,7 +122,7 @@ class RigidCoupling(Coupling):
         if walls.images is not None:
             walls.images.find_levers(self._touched, self._count, self._linear, self._angular)
         if len(self._sharing):
-            self._sharing.take_levers(_part(self._linear), _part(self._angular))
+            self._sharing.prepare(_part(self._linear), _part(self._angular), self._masses, self.articulations)
         return True
 
     # --- what the pressure solver asks ------------------------------------------------------------------
@@ -151,16 +151,12 @@ class RigidCoupling(Coupling):
         levers.gather(len(owner), begin, end, self.world.walls.pairs, p.V, p.D, p.residual, p.q, p.inside, least,
                       self._linear, self._angular, sums)  # fmt: skip
         total = self._by_wall(sums)
+        moved = self._solve(total, symmetric)
         if len(self._sharing):
-            rows = self._sharing.particle
-            V, D, residual, q, inside = (_part(getattr(p, name))[rows].astype(float)
-                                         for name in ("V", "D", "residual", "q", "inside"))  # fmt: skip
-            changing = (D > least) & ((q > 0) | (residual > 0) | (inside > 0))
-            weight = np.divide(V, D, out=np.zeros_like(V), where=changing)
-            self._respond(self._sharing.solve(weight, self._masses, symmetric(total[:, levers.SIX :]),
-                                              total[:, : levers.SIX], self.articulations))  # fmt: skip
-        else:
-            self._respond(self._solve(total, symmetric))
+            own = total[self._sharing.bodies]
+            moved[self._sharing.bodies] = self._sharing.solve(self._weights(least), symmetric(own[:, levers.SIX :]),
+                                                              own[:, : levers.SIX])  # fmt: skip
+        self._respond(moved)
 
     def constrain(self, a: ti.Ndarray, moving: bool = True) -> None:
         """Displacements of particles beside dt v leave bodies where they are: they are no motion."""
@@ -219,6 +215,14 @@ class RigidCoupling(Coupling):
         levers.drag_along(len(owner), begin, end, owner, walls.pairs, p.x, p.V if amount is None else amount,
                           p.inverse_density, traction, walls.table, walls.sides, sums)  # fmt: skip
         return self._by_wall(sums)
+
+    def _weights(self, least: float) -> np.ndarray:
+        """V / D of the particles that bodies share, as far as their pressures can change."""
+        p, rows = self.world.particles, self._sharing.particle
+        V, D, residual, q, inside = (_part(getattr(p, name))[rows].astype(float)
+                                     for name in ("V", "D", "residual", "q", "inside"))  # fmt: skip
+        changing = np.logical_and(least < D, (q > 0) | (residual > 0) | (inside > 0))
+        return np.divide(V, D, out=np.zeros_like(V), where=changing)
 
     def _solve(self, total: np.ndarray, matrices: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """(n, 6) how bodies move by the forces that begin the rows of `total`, where `matrices` of the rest of these

@@ -10,10 +10,11 @@ their own coordinates (`articulation`). Few particles are shared, so this is don
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import coo_array
+from scipy.sparse import block_diag, coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
@@ -46,77 +47,57 @@ class Sharing:
     def __len__(self) -> int:
         return len(self.particle)
 
-    def take_levers(self, linear: np.ndarray, angular: np.ndarray) -> None:
-        """Notes the levers of all pairs of bodies, from the tables of all particles."""
+    def prepare(self, linear: np.ndarray, angular: np.ndarray, masses: np.ndarray,
+                mechanisms: Sequence[Articulation]) -> None:  # fmt: skip
+        """Takes the levers of all particles, and the masses (n, 6, 6) of all bodies, for the sweeps of a step."""
         self._levers = [np.hstack((linear[self.particle, s], angular[self.particle, s])) for s in self.sides]
+        shared = np.concatenate(self.owners)
+        joined = [links for links in mechanisms if np.isin(links.rows, shared).any()]
+        self.bodies = np.unique(np.concatenate([shared, *(links.rows for links in joined)]))
+        a, b = (np.searchsorted(self.bodies, owner) for owner in self.owners)
+        n = len(self.bodies)
+        self._pairs, self._pair = np.unique(a * n + b, return_inverse=True)
+        self._take_coordinates(masses, joined)
 
-    def solve(self, weight: np.ndarray, masses: np.ndarray, S: np.ndarray, forces: np.ndarray,
-              mechanisms: Sequence[Articulation]) -> np.ndarray:  # fmt: skip
-        """(n, 6) how all bodies move by forces (n, 6), where the shared particles weigh V / D. `masses` (n, 6, 6) are
-        zero for what cannot move; links of mechanisms have those of these."""
-        n = len(forces)
-        J, start = _coordinates(masses, mechanisms)
-        rows, columns, values = _entries(masses, J, start, S, mechanisms)
-        a, b = self.owners
-        blocks = np.einsum("k,ki,kj->kij", weight, *self._levers)
-        pair, number = np.unique(a * n + b, return_inverse=True)
-        summed = np.zeros((len(pair), SIX, SIX))
-        np.add.at(summed, number, blocks)
-        for one, other, block in zip((pair // n).tolist(), (pair % n).tolist(), summed, strict=True):
-            local = J[one].T @ block @ J[other]
-            for p, q, entries in ((one, other, local), (other, one, local.T)):
-                grid = np.meshgrid(start[p] + np.arange(len(entries)), start[q] + np.arange(entries.shape[1]),
-                                   indexing="ij")  # fmt: skip
-                rows.append(grid[0].ravel())
-                columns.append(grid[1].ravel())
-                values.append(entries.ravel())
-        size = int(start[-1])
-        A = coo_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(size, size))
-        f = np.zeros(size)
-        for k in range(n):
-            if J[k].shape[1]:
-                f[start[k] : start[k] + J[k].shape[1]] += J[k].T @ forces[k]
-        u = _solved(A, f)
-        return np.array([J[k] @ u[start[k] : start[k] + J[k].shape[1]] for k in range(n)])
+    def _take_coordinates(self, masses: np.ndarray, joined: Sequence[Articulation]) -> None:
+        """The matrix J that makes motions (6n) of the coordinates of bodies and mechanisms, and their inertia."""
+        parts, inertias, at = [], [], 0
+        linked = np.concatenate([np.zeros(0, int), *(links.rows for links in joined)])
+        for k in np.flatnonzero(~np.isin(self.bodies, linked)).tolist():
+            parts.append((SIX * k + np.arange(SIX), at, np.eye(SIX)))
+            inertias.append(masses[self.bodies[k]])
+            at += SIX
+        for links in joined:
+            rows = SIX * np.searchsorted(self.bodies, links.rows)[:, None] + np.arange(SIX)
+            parts.append((rows.ravel(), at, links.J))
+            inertias.append(links.A)
+            at += len(links.A)
+        rows = np.concatenate([np.repeat(own, J.shape[1]) for own, _, J in parts])
+        columns = np.concatenate([np.tile(begin + np.arange(J.shape[1]), len(J)) for _, begin, J in parts])
+        values = np.concatenate([J.ravel() for *_, J in parts])
+        self._J = coo_array((values, (rows, columns)), shape=(SIX * len(self.bodies), at)).tocsr()
+        self._inertia = block_diag(inertias, format="csr")
 
-
-def _coordinates(masses: np.ndarray, mechanisms: Sequence[Articulation]) -> tuple[list[np.ndarray], np.ndarray]:
-    """Of each body the matrix J (6, m) of its motion by the coordinates of its group, and where these begin; the last
-    number is how many there are."""
-    n, at = len(masses), 0
-    J, start = [np.zeros((SIX, 0))] * n, np.zeros(n + 1, int)
-    for k in np.flatnonzero(masses[:, 0, 0] > 0).tolist():
-        J[k], start[k] = np.eye(SIX), at
-        at += SIX
-    for links in mechanisms:
-        for row, own in zip(links.rows.tolist(), links.J.reshape(-1, SIX, links.J.shape[1]), strict=True):
-            J[row], start[row] = own, at
-        at += links.J.shape[1]
-    start[n] = at
-    return J, start
+    def solve(self, weight: np.ndarray, S: np.ndarray, forces: np.ndarray) -> np.ndarray:
+        """(n, 6) how the `bodies` move by forces (n, 6), with S (n, 6, 6) of each, where the shared particles weigh
+        V / D."""
+        n = len(self.bodies)
+        blocks = np.zeros((len(self._pairs), SIX, SIX))
+        np.add.at(blocks, self._pair, np.einsum("k,ki,kj->kij", weight, *self._levers))
+        one, other, own = self._pairs // n, self._pairs % n, np.arange(n)
+        data = np.concatenate([S, blocks, blocks.transpose(0, 2, 1)])
+        rows, columns = np.concatenate([own, one, other]), np.concatenate([own, other, one])
+        inner = np.arange(SIX)
+        place = (SIX * rows[:, None, None] + inner[:, None] + 0 * inner, SIX * columns[:, None, None] + inner
+                 + 0 * inner[:, None])  # fmt: skip
+        B = coo_array((data.ravel(), (place[0].ravel(), place[1].ravel())), shape=(SIX * n, SIX * n)).tocsr()
+        u = _solved(self._inertia + self._J.T @ B @ self._J, self._J.T @ forces.ravel())
+        return np.asarray(self._J @ u).reshape(n, SIX)
 
 
-def _entries(masses: np.ndarray, J: list[np.ndarray], start: np.ndarray, S: np.ndarray,
-             mechanisms: Sequence[Articulation]) -> tuple[list, list, list]:  # fmt: skip
-    """Rows, columns and values of what bodies and mechanisms have by themselves."""
-    rows, columns, values = [], [], []
-    own = [(start[k], masses[k] + S[k]) for k in np.flatnonzero(masses[:, 0, 0] > 0).tolist()]
-    for links in mechanisms:
-        if len(links.rows):
-            inner = sum((J[k].T @ S[k] @ J[k] for k in links.rows.tolist()), links.A)
-            own.append((start[links.rows[0]], inner))
-    for at, block in own:
-        grid = np.meshgrid(*[at + np.arange(len(block))] * 2, indexing="ij")
-        rows.append(grid[0].ravel())
-        columns.append(grid[1].ravel())
-        values.append(block.ravel())
-    return rows, columns, values
-
-
-def _solved(A: coo_array, f: np.ndarray) -> np.ndarray:
+def _solved(A: Any, f: np.ndarray) -> np.ndarray:
     """The solution, group by group of those that hang together."""
-    A = A.tocsr()
-    u = np.zeros_like(f)
+    A, u = A.tocsr(), np.zeros_like(f)
     count, group = connected_components(A, directed=False)
     for own in np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group, minlength=count))[:-1]):
         inner = A[own][:, own]

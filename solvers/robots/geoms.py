@@ -100,8 +100,8 @@ def shape_of(model: Any, k: int, name: str, s: float, turn: np.ndarray, place: n
         return _placed(Mesh((vertices * size, faces)), turn, place)
     if kind == kinds.mjGEOM_MESH:
         return _placed(Mesh(_mesh(model, int(model.geom_dataid[k]), s)), turn, place)
-    raise PliantError(f"{name} is a {kinds(kind).name[7:].lower()}, which cannot be a boundary here; use a mesh, or let "
-                      "it collide with nothing (contype and conaffinity 0)")  # fmt: skip
+    raise PliantError(f"{name} is a {kinds(kind).name[7:].lower()}, which cannot be a boundary here; use a mesh, or "
+                      "let it collide with nothing (contype and conaffinity 0)")  # fmt: skip
 
 
 def _mesh(model: Any, mesh: int, s: float) -> tuple[np.ndarray, np.ndarray]:

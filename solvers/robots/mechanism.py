@@ -26,7 +26,7 @@ from pliant.solvers.robots.options import Robot
 
 STEADY = 0.5  # share of itself by which a force may have changed in a step to be reckoned with in the next one
 SLACK = 1e-9  # of a timestep
-AFFINE = 1  # mjBIAS_AFFINE
+AFFINE = 1  # mjBIAS_AFFINE and mjGAIN_AFFINE
 
 
 class Mechanism(Articulation):
@@ -211,11 +211,11 @@ class Mechanism(Articulation):
     def _servo_gains(self, dt: float) -> np.ndarray:
         """(nu,) dt D + dt^2 K / 2 of actuators whose force falls with position and velocity; of none at its limit."""
         m, t = self.model, self._trial
-        affine, limited = m.actuator_biastype == AFFINE, m.actuator_forcelimited.astype(bool)
         low, high = m.actuator_forcerange.T
-        affine &= ~(limited & ((t.actuator_force <= low) | (t.actuator_force >= high)))
-        K, D = -m.actuator_biasprm[:, 1], -m.actuator_biasprm[:, 2]
-        return np.where(affine, np.maximum(dt * D + 0.5 * dt * dt * K, 0.0), 0.0)
+        at_limit = m.actuator_forcelimited.astype(bool) & ((t.actuator_force <= low) | (t.actuator_force >= high))
+        bias, gain = m.actuator_biastype == AFFINE, m.actuator_gaintype == AFFINE
+        K, D = (-(bias * m.actuator_biasprm[:, k] + gain * m.actuator_gainprm[:, k] * t.ctrl) for k in (1, 2))
+        return np.where(at_limit, 0.0, np.maximum(dt * D + 0.5 * dt * dt * K, 0.0))
 
     # --- the state --------------------------------------------------------------------------------------
 
