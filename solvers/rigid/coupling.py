@@ -116,8 +116,8 @@ class RigidCoupling(Coupling):
         return found
 
     def remainder(self) -> tuple[np.ndarray, np.ndarray]:
-        """(n, 6) impulses that are left once bodies have moved, and what they change of the velocities of those that are
-        no links. What acted before acts where they were; its moment about the centre is another one now."""
+        """(n, 6) impulses that are left once bodies have moved, and what they change of the velocities of those that
+        are no links. What acted before acts where they were; its moment about the centre is another one now."""
         walls = self.world.walls
         left = walls.impulses - self.given
         before = left - walls.stopping

@@ -9,6 +9,8 @@ import numpy as np
 from pliant.errors import PliantError, SimulationError, unknown_name
 from pliant.solvers.robots.mjcf import mujoco
 
+LARGEST = 1e10  # beyond, MuJoCo takes a control for none
+
 
 @dataclasses.dataclass(frozen=True)
 class RobotState:
@@ -88,6 +90,6 @@ def _numbers(given: Any, what: str, shape: tuple[int, ...]) -> np.ndarray:
         found = np.full(1, np.nan)
     if shape == (1,) and found.shape == ():
         found = found.reshape(1)
-    if found.shape != shape or not np.isfinite(found).all():
+    if found.shape != shape or not (np.abs(found) <= LARGEST).all():
         raise PliantError(f"{what} got {given!r}" if shape else f"{what} needs a finite number, got {given!r}")
     return found

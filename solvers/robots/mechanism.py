@@ -158,14 +158,17 @@ class Mechanism(Articulation):
 
     def _run(self, data: Any, dt: float, forces: np.ndarray) -> None:
         """A step of dt under the forces and torques (k, 6) on the links."""
-        count = self._substeps(dt)
+        count, kinds = self._substeps(dt), self._mj.mjtWarning
+        broken = (kinds.mjWARN_BADQPOS, kinds.mjWARN_BADQVEL, kinds.mjWARN_BADQACC)  # beyond 1e10
+        for kind in broken:
+            data.warning[kind].number = 0
         self.model.opt.timestep = dt / count
         data.xfrc_applied[:] = 0.0
         np.add.at(data.xfrc_applied, self._links, self._loads(forces))
         for _ in range(count):
             self._mj.mj_step(self.model, data)
         data.xfrc_applied[:] = 0.0
-        if not (np.isfinite(data.qpos).all() and np.isfinite(data.qvel).all() and np.isfinite(data.qacc).all()):
+        if any(data.warning[kind].number for kind in broken) or not np.isfinite(data.qvel).all():
             raise SimulationError(f"{self.spec.name} broke down in MuJoCo at t = {self.world.time:.4g} s; the state is "
                                   "that of the last good step. Try a smaller timestep in its MJCF, or weaker "
                                   "servos")  # fmt: skip

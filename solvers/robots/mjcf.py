@@ -22,7 +22,13 @@ def mujoco() -> Any:
     except ImportError as error:
         raise PliantError("robots are moved by MuJoCo, which is not installed or does not start; "
                           "pip install pliant[robots], with Python 3.11 or newer") from error  # fmt: skip
+    if mujoco.get_mju_user_warning() is None:  # it would write a file where the program runs; errors tell the same
+        mujoco.set_mju_user_warning(_ignore)
     return mujoco
+
+
+def _ignore(text: str) -> None:
+    """Takes a warning of MuJoCo."""
 
 
 def read(source: Any) -> tuple[str, Assets]:
