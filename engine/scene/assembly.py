@@ -15,7 +15,8 @@ from pliant.geometry import Box, Empty, Moved, Plane, Shape, centred, sample
 from pliant.scene.scene import Body, Scene
 from pliant.solvers.births.options import arriving
 
-WALL_GAP = 0.35  # in spacings: a particle closer than this to a wall at the start overlaps it
+WALL_GAP = 0.35  # in spacings: a particle closer than this to a wall at the start overlaps it;
+FITTED_GAP = 0.25  # one that has been fitted to the walls, only if it has got into a slit that is too narrow for it
 HEAVIEST = 1e30  # [kg] and [kg m^2]; one over it is the least: single precision ends at 1e38
 BODY_GAP = 0.7  # in spacings: the same for particles of two bodies
 
@@ -44,7 +45,8 @@ def fill_bodies(scene: Scene, notes: list[str]) -> list[BodySamples]:
         if body.material.has_particles:
             before = [one for one in samples if one.material.has_particles and one.name not in late and len(one.x)]
             before = [] if body.name in late else before  # it waits until its place is free
-            x, problem = _clear(body, x, [] if confined else walls, before, scene.spacing, notes)
+            gap = FITTED_GAP if confined else WALL_GAP
+            x, problem = _clear(body, x, walls, before, scene.spacing, gap, notes)
             problems += problem
         samples.append(samples_of(scene, body, x, found.volume_each))
     if problems:
@@ -59,14 +61,14 @@ def samples_of(scene: Scene, body: Body, x: np.ndarray, volume_each: float) -> B
                        np.asarray(body.velocity, dtype=float), body.colors, fixed)  # fmt: skip
 
 
-def _clear(body: Body, x: np.ndarray, walls: list[Body], before: list[BodySamples], spacing: float,
+def _clear(body: Body, x: np.ndarray, walls: list[Body], before: list[BodySamples], spacing: float, gap: float,
            notes: list[str]) -> tuple[np.ndarray, list[str]]:  # fmt: skip
-    """The points that keep their distance from walls and from the bodies before; and what is wrong if none do."""
+    """The points that keep a distance, the `gap` from walls, from all that was before; what is wrong if none do."""
     whole = len(x)
     carvers: list[Body | BodySamples] = []
     others: list[Body | BodySamples] = [*walls, *before]
     for other in others:
-        clear = _clear_of(other, x, spacing)
+        clear = _clear_of(other, x, spacing, gap)
         if not clear.all():
             carvers.append(other)
             notes.append(f"{body.name}: {len(x) - clear.sum():,} of {whole:,} particles overlap {other.name} and were "
@@ -110,11 +112,11 @@ def _telling(status: Any, name: str) -> Any:
     )
 
 
-def _clear_of(other: Body | BodySamples, x: np.ndarray, spacing: float) -> np.ndarray:
+def _clear_of(other: Body | BodySamples, x: np.ndarray, spacing: float, gap: float = WALL_GAP) -> np.ndarray:
     """Which points keep their distance from a wall or from the particles of a body."""
     if isinstance(other, BodySamples):
         return cKDTree(other.x).query(x, distance_upper_bound=BODY_GAP * spacing)[0] > BODY_GAP * spacing
-    return wall_distance(other, x) > WALL_GAP * spacing
+    return wall_distance(other, x) > gap * spacing
 
 
 def _swallowed(carvers: list[Body | BodySamples]) -> str:
