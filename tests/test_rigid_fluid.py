@@ -5,6 +5,7 @@ import pytest
 
 import pliant as pl
 from pliant.boundary.walls import SIDES
+from pliant.solvers.rigid.sharing import Sharing
 
 G = 9.81
 MATERIALS = {"water": pl.Fluid(viscosity=1e-3), "honey": pl.Fluid(viscosity=0.5), "sand": pl.Granular(),
@@ -55,6 +56,28 @@ def test_a_ball_let_go_under_water_starts_as_its_added_mass_lets_it(density):
     times, speeds = np.array(times), np.array(speeds)
     acceleration = (times @ speeds) / (times @ times)
     assert acceleration == pytest.approx(G * (1000 - density) / (density + 500), rel=0.1)
+
+
+def test_bodies_that_share_particles_are_solved_as_one_matrix():
+    """`Sharing` against the dense matrix of all levers."""
+    rng, n, particles = np.random.default_rng(3), 4, 30
+    pairs = np.array([SIDES * i + s for i in range(particles) for s in range(2)], np.int32)
+    owner = np.array([(i + s) % 3 for i in range(particles) for s in range(2)], np.int32)  # the fourth touches nothing
+    linear, angular = rng.normal(size=(2, particles, SIDES, 3))
+    weight, masses = rng.random(particles), np.array([1e-6 * (k + 1) * np.eye(6) for k in range(n)])
+    G = np.zeros((particles, 6 * n))
+    for pair, k in zip(pairs, owner, strict=True):
+        i, s = pair // SIDES, pair % SIDES
+        G[i, 6 * k : 6 * k + 6] = *linear[i, s], *angular[i, s]
+    A = G.T @ (weight[:, None] * G)
+    S = np.array([A[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] for k in range(n)])
+    for k in range(n):
+        A[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] += masses[k]
+    sharing, forces = Sharing(pairs, owner), rng.normal(size=(n, 6))
+    sharing.prepare(linear, angular, masses, [])
+    found = sharing.solve(weight[sharing.particle], S[sharing.bodies], forces[sharing.bodies])
+    assert sharing.bodies.tolist() == [0, 1, 2]
+    assert found.ravel() == pytest.approx(np.linalg.solve(A, forces.ravel())[:18], rel=1e-6)
 
 
 @pytest.mark.parametrize("density", [1.0, 300.0])
