@@ -83,8 +83,8 @@ def test_bodies_that_share_particles_are_solved_as_one_matrix():
 @pytest.mark.parametrize("density", [1.0, 300.0])
 def test_light_crates_side_by_side_are_stable(density):
     """The particles between them touch both, so that neither is pushed as if it were alone."""
-    scene = pool(density, pl.Box(size=(0.12,) * 3, center=(-0.0615, 0.15, 0)), radius=0.02, depth=0.36)
-    scene.add(pl.Box(size=(0.12,) * 3, center=(0.0615, 0.15, 0)), pl.Rigid(density=density), name="other")
+    scene = pool(density, pl.Box(size=(0.12,) * 3, center=(-0.075, 0.15, 0)), radius=0.02, depth=0.36)
+    scene.add(pl.Box(size=(0.12,) * 3, center=(0.075, 0.15, 0)), pl.Rigid(density=density), name="other")
     sim = scene.build(quiet=True)
     for _ in range(30):
         sim.step()

@@ -222,10 +222,11 @@ def clearance(outward: vec3, spacing: ti.f32):
 
 @ti.kernel
 def _keep_out(n: ti.i32, rounds: ti.i32, x: Vectors, v: Vectors, m: Reals, spacing: ti.f32, t: WallTable,
-              material: Ints, rubbing: RealTable, too_close: Ints, first: Ints, patches: RealTable,
+              material: Ints, rubbing: RealTable, inverse_mass: Reals, too_close: Ints, first: Ints, patches: RealTable,
               load: RealTable):  # fmt: skip
     """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
-    it slides: the wall gets these as impulses, and its patches their shares. One after the other, for few do."""
+    it slides: the wall gets these as impulses, and its patches their shares. A body that is lighter than what comes is
+    pushed along and takes no more than its share, m / (1 + m / M). One after the other, for few do."""
     ti.loop_config(serialize=True)
     for i in range(n):
         if too_close[i] > 0:
@@ -243,8 +244,9 @@ def _keep_out(n: ti.i32, rounds: ti.i32, x: Vectors, v: Vectors, m: Reals, spaci
                                 slip, mu = v[i] - velocity_of(wall, at, t), rubbing[wall, material[i]]
                                 x[i] = at + (least - distance) * out
                                 push, rub = stopped(slip, out, mu)
-                                v[i] = v[i] + push + rub
-                                given = -m[i] * (push + rub)
+                                stop = (push + rub) / (1.0 + m[i] * inverse_mass[wall])
+                                v[i] = v[i] + stop
+                                given = -m[i] * stop
                                 turn = arm_of(wall, at, t).cross(given)
                                 for a in ti.static(range(3)):
                                     load[wall, a] = load[wall, a] + given[a]
@@ -475,8 +477,9 @@ class Walls(Store):
             if self._close[0]:
                 load, rounds = np.zeros(self._load.shape, np.float32), KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1
                 with threads_for(0):
+                    inverse_mass = np.array([1 / wall.mass if wall.free else 0.0 for wall in self.walls], np.float32)
                     _keep_out(p.n, rounds, p.x, p.v, p.m, self.spacing, self.table, p.material, self._rubbing,
-                              p.too_close, self._first, self._patches, load)  # fmt: skip
+                              inverse_mass, p.too_close, self._first, self._patches, load)  # fmt: skip
                 self._load += load
         self.states.force[:], self.states.torque[:] = self._load[:, :3] / dt, self._load[:, 3:WHOLE] / dt
         if self._load.shape[1] > WHOLE:
