@@ -5,6 +5,7 @@ import pytest
 
 import pliant as pl
 from pliant.boundary.walls import SIDES
+from pliant.solvers.rigid.articulation import Articulation
 from pliant.solvers.rigid.sharing import Shared
 
 
@@ -67,4 +68,23 @@ def test_what_pairs_share_is_solved_for_as_by_a_full_matrix(bodies):
     wanted, z = rng.normal(size=(bodies, 6)), np.zeros((bodies, 6))
     Shared(chain).solve(A, between, wanted, [], z)
     exact = np.linalg.solve(whole, wanted.ravel()).reshape(-1, 6)
+    assert np.abs(z - exact).max() < 1e-3 * np.abs(exact).max()
+
+
+def test_links_share_by_the_coordinates_of_their_mechanism():
+    """Two links that one hinge turns, beside a free body: the full matrix in the coordinates of all."""
+    rng = np.random.default_rng(5)
+    links = Articulation(np.array([1, 2]), np.array([1, 2]))
+    links.J, links.A = rng.normal(size=(12, 2)), np.diag([0.3, 0.02])
+    mass, G = np.diag(rng.uniform(0.1, 2.0, 6)), rng.normal(size=(9, 18))
+    S = G.T @ G
+    A = np.array([S[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] for k in range(3)])
+    A[0] += mass
+    between = np.array([S[:6, 6:12], S[6:12, 12:]])
+    S[:6, 12:] = S[12:, :6] = 0.0  # of no pair
+    T = np.block([[np.eye(6), np.zeros((6, 2))], [np.zeros((12, 6)), links.J]])
+    whole = T.T @ S @ T + np.block([[mass, np.zeros((6, 2))], [np.zeros((2, 6)), links.A]])
+    wanted, z = rng.normal(size=(3, 6)), np.zeros((3, 6))
+    Shared(np.array([[0, 1], [1, 2]])).solve(A, between, wanted, [links], z)
+    exact = (T @ np.linalg.solve(whole, T.T @ wanted.ravel())).reshape(-1, 6)
     assert np.abs(z - exact).max() < 1e-3 * np.abs(exact).max()

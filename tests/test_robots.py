@@ -326,6 +326,17 @@ def test_positions_velocities_and_controls_can_be_assigned():
     assert sim[arm].qpos[1] == pytest.approx(0.5, abs=0.02)
 
 
+def test_a_control_can_change_while_it_runs():
+    scene, arm = alone(ARM.format(density=500), position=(0, 0.5, 0), control=[0, 0])
+    sim, twin = scene.build(quiet=True), alone(ARM.format(density=500), position=(0, 0.5, 0))[0].build(quiet=True)
+    sim.run(0.1)
+    sim.change(arm, control=lambda t: [0.4, 0])
+    sim.run(1.0)
+    assert sim[arm].qpos[0] == pytest.approx(0.4, abs=0.02)
+    with pytest.raises(pl.SceneError, match="arm: scale cannot change while the robot moves; only its control can"):
+        twin.change("arm", scale=2.0)
+
+
 def test_controls_see_the_state():
     seen = []
 

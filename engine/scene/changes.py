@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pliant.errors import PliantError, SceneError, unknown_name
-from pliant.scene import joints
+from pliant.scene import joints, robots
 from pliant.scene.scene import Body, Scene
 from pliant.scene.sources import replaced
 from pliant.sim import checkpoint
 from pliant.sim.checkpoint import Checkpoint
 from pliant.solvers.births.options import Emitter, Source
 from pliant.solvers.rigid.options import Joint
+from pliant.solvers.robots.options import Robot
 
 if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
@@ -29,9 +30,9 @@ LASTING = ("particle_radius", "smoothing", "periodic", "inside_out", "grains",  
            "a", "b", "at", "axis")  # or what a joint joins, and where  # fmt: skip
 
 
-def apply(sim: "Simulation", body: Body | Source | Joint | str | None, values: dict[str, Any]) -> None:
+def apply(sim: "Simulation", body: Body | Source | Joint | Robot | str | None, values: dict[str, Any]) -> None:
     """See `Simulation.change`."""
-    name = None if body is None else body.name if isinstance(body, (Body, Source, Joint)) else str(body)
+    name = None if body is None else body.name if isinstance(body, (Body, Source, Joint, Robot)) else str(body)
     held = checkpoint.capture_state(sim)
     undo = give(sim.scene, name, values)
     try:
@@ -52,12 +53,14 @@ def give(scene: Scene, name: str | None, values: dict[str, Any]) -> Callable[[],
         scene.settings = _changed(before, values, "Scene")
     elif joint is not None:
         scene.settings = before.replaced(joints=joints.replaced(before.joints, name, _changed(joint, values, name)))
+    elif name in [robot.name for robot in before.robots]:
+        scene.settings = before.replaced(robots=robots.controlled(before.robots, name, values))
     elif source is not None:
         scene.settings = before.replaced(sources=replaced(before.sources, name, _changed(source, values, name)))
     else:
         body = next((one for one in scene.bodies if one.name == name), None)
         if body is None:
-            known = [b.name for b in (*scene.bodies, *before.joints)]
+            known = [b.name for b in (*scene.bodies, *before.joints, *before.robots)]
             known += [s.name for s in before.sources if isinstance(s, Emitter)]
             raise PliantError(unknown_name("body", name, known))
         old = body.material

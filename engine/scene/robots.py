@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from pliant.errors import SceneError
 from pliant.materials import RobotLink
 from pliant.solvers.robots.options import Robot
 
@@ -23,6 +24,17 @@ def add(scene: "Scene", robot: Robot, name: Any, colors: Any, given: list[str]) 
                          no_slip=made.no_slip)  # fmt: skip
         scene.add(geom.shape, link, name=f"{made.name}.{geom.name}", colors=colors)
     return made
+
+
+def controlled(robots: tuple[Robot, ...], name: str, values: dict[str, Any]) -> tuple[Robot, ...]:
+    """The robots, one of which has another control: all else of it says what its links are."""
+    old = next(robot for robot in robots if robot.name == name)
+    wrong = [f"{name}: {key} cannot change while the robot moves; only its control can" for key in values
+             if key != "control"]  # fmt: skip
+    new = old if wrong else old.replaced(**values)
+    if wrong or new.problems():
+        raise SceneError(wrong or new.problems())
+    return tuple(new if robot is old else robot for robot in robots)
 
 
 def problems(scene: "Scene") -> list[str]:

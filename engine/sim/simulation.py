@@ -121,10 +121,11 @@ class Simulation:
         for note in notes if not self._quiet else ():
             say(note)
 
-    def change(self, body: Body | Source | Joint | str | None = None, **values: Any) -> None:
+    def change(self, body: Body | Source | Joint | Robot | str | None = None, **values: Any) -> None:
         """Changes parameters from the next step on: `sim.change(gravity=(0, 0, 0))` those of the scene,
         `sim.change(duck, young=1e5)` those of the material of a body, `sim.change(tap, velocity=(0, -3, 0))` those of
-        an emitter, `sim.change(door, speed=2.0)` those of a joint. Everything else stays as it is.
+        an emitter, `sim.change(door, speed=2.0)` those of a joint, `sim.change(arm, control=f)` the control
+        of a robot. Everything else stays as it is.
 
         Parameters have the units and ranges that `Scene` and the materials give them. Those that say where particles
         are (particle_radius, smoothing, periodic, inside_out, grains) cannot change.
