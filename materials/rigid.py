@@ -19,9 +19,9 @@ class Rigid(Material):
 
     density: float | None = positive(None, "density; 1000 unless a mass is given", "kg/m^3", high=1e6, optional=True)
     mass: float | None = positive(None, "mass of the whole body, in place of a density", "kg", high=1e15, optional=True)
-    friction: float | None = param(None, "Coulomb coefficient on what touches it, liquids aside; None is as rough to sand "
-                                   "as its own grains, has that of the other where it has one, and is smooth to all "
-                                   "else", "1", low=0.0, high=100.0, optional=True)  # fmt: skip
+    friction: float | None = param(None, "Coulomb coefficient on what touches it, liquids aside; None is as rough to "
+                                   "sand as its own grains, has that of the other where it has one, and is smooth to "
+                                   "all else", "1", low=0.0, high=100.0, optional=True)  # fmt: skip
     restitution: float = nonnegative(0.0, "speed after an impact over that before; of two bodies the larger one counts",
                                      "1", high=1.0, source="steel on steel 0.9, wood 0.5, clay 0")  # fmt: skip
     no_slip: bool = param(True, "viscous fluids stick to it; False lets them slide")

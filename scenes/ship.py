@@ -1,4 +1,4 @@
-"""An open boat, its hull a mesh, rides at anchor on the waves of a paddle, with a mast and two loose crates on board."""
+"""An open boat, its hull a mesh, rides at anchor on the waves of a paddle, with a sail and two loose crates."""
 
 import numpy as np
 

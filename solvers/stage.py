@@ -23,8 +23,8 @@ ORDER = (
     "neighbors",  # sort, lists, gradients, densities
     "walls",  # what particles have of the walls
     "contact",  # which pairs and densities pressure is to see; impulses of contact handed on
-    "forces",  # gravity, viscosity, drag, surface tension: velocities
-    "warm start",  # the pressures of the last step act on velocities
+    "forces",  # gravity, drag, surface tension: velocities
+    "warm start",  # the pressures of the last step act on velocities, then viscosity
     "elasticity",  # lines 3-12: velocities
     "pressure",  # line 13: velocities, and displacements that remove compression
     "rigid",  # contacts and joints of rigid bodies: their velocities, and where they will be

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # no worker is left alone with a long one at the end.
 SECONDS = {
     "test_scenes": 120, "test_viewer_window": 70, "test_validation": 55, "test_threads": 50, "test_run": 45,
-    "test_births": 45, "test_cli": 35, "test_grains": 30, "test_film": 30, "test_sampling": 30, "test_contact": 29,
+    "test_births": 45, "test_rigid_fluid": 45, "test_cli": 35, "test_grains": 30, "test_film": 30, "test_sampling": 30, "test_contact": 29,
     "test_gpu": 28, "test_commands": 28, "test_elastic": 28, "test_probes": 28, "test_rigid_contacts": 27,
     "test_grab": 25, "test_wall_forces": 24, "test_skinning": 24, "test_mesh_input": 22, "test_elastic_robust": 20,
     "test_viewer_web": 20, "test_friction": 17, "test_stores": 16, "test_player": 15, "test_start": 15,

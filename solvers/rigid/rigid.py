@@ -1,7 +1,7 @@
 """The stages of rigid bodies: what acts on them from outside, then what acts between them, and what is left over.
 
-    forces      gravity, and contacts that last: with these, what presses on a body meets it as it will move;
-                after all other forces, viscous drag
+    forces      gravity, and contacts that last: with these, what presses on a body meets it as it will move
+    warm start  the pressures of the last step, then viscous drag
     pressure    what flows and what is soft pushes it, in the sweeps (`coupling`)
     rigid       contacts and joints, in substeps (`solver`): velocities, and where it goes
     advance     what walls have done to particles since, it gets back (friction of liquids, what was put back)

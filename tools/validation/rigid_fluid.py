@@ -1,4 +1,4 @@
-"""Rigid bodies in liquids: closed forms of floating, starting and sinking. `rigid_experiments` has what was measured."""
+"""Rigid bodies in liquids: closed forms of floating, starting, sinking. `rigid_experiments` has what was measured."""
 
 import math
 
@@ -82,8 +82,8 @@ def submerged(size: tuple[float, float], place: float, tilt: float, level: float
 
 @case
 def restoring_moment(quick: bool) -> list[Result]:
-    """A box (24 x 12 x 24 cm) is held half under water at 0, 10 and 20 degrees: the force on it is its buoyancy, and the
-    torque about its middle is that force times the lever of the centroid of what is submerged, both within 5 %.
+    """A box (24 x 12 x 24 cm) is held half under water at 0, 10 and 20 degrees: the force on it is its buoyancy, and
+    the torque about its middle is that force times the lever of the centroid of what is submerged, both within 5 %.
     12 particles across its height, quick 4; means over half a second."""
     results, width, depth, radius = [], 0.6, 0.3, RAFT / (8 if quick else 24)
     for tilt in (0.0, 10.0, 20.0):
@@ -141,9 +141,9 @@ def slowed_by_tube(share: float) -> float:
 def terminal_speed(quick: bool) -> list[Result]:
     """A ball of 3 cm sinks (2000 kg/m^3) or rises (100) through a viscous liquid in a tube on whose axis it is, at
     Stokes' speed 2 (rs - rf) g R^2 / (9 mu) over the factor of Haberman and Sayre 1958 for the tube; Re is about 0.1.
-    Radius of 5 particles in a tube of 5 radii; quick 3 in one of 3 1/3."""
-    R, nu, share = 0.03, 0.02, 0.3 if quick else 0.2
-    d, tube, results = R / (3 if quick else 5), R / share, []
+    A radius of 6 particles, quick 4, in a tube of 3 1/3 radii."""
+    R, nu, share = 0.03, 0.02, 0.3
+    d, tube, results = R / (4 if quick else 6), R / share, []
     for density in (2000.0, 100.0):
         length = 3 * tube
         scene = pl.Scene(particle_radius=d / 2)
@@ -153,9 +153,9 @@ def terminal_speed(quick: bool) -> list[Result]:
                   pl.Fluid(viscosity=nu), name="oil")  # fmt: skip
         scene.add(pl.Sphere(radius=R, center=(0, 0.45 * length, 0)), pl.Rigid(density=density), name="ball")
         sim = scene.build(quiet=True)
-        sim.run(seconds=0.2)
+        sim.run(seconds=0.1)
         start, place = sim.time, float(sim["ball"].position[1])
-        sim.run(seconds=0.2)
+        sim.run(seconds=0.1)
         speed = (float(sim["ball"].position[1]) - place) / (sim.time - start)
         free = 2 * (WATER - density) * GRAVITY * R**2 / (9 * WATER * nu)
         results.append(relative(f"{density:g} kg/m^3: speed", speed, free / slowed_by_tube(share), 0.1, "m/s"))
