@@ -40,7 +40,7 @@ class Coupling:
         """Writes to `particles.body_response` what its motion in this step, so far, does to density ratios [1/s], where
         it is no motion of particles."""
 
-    def foresee(self, moving: bool, changes: ti.Ndarray, least: float) -> None:
+    def foresee(self, moving: bool, changes: ti.Ndarray, least: float, step: float) -> None:
         """Writes to `particles.body_response` what it will make of the residuals, if all pressures do their best to
         remove them: then these leave it to it. `constrain` writes there what it has done. `changes` is where the
         changes of pressures will stand; those with a diagonal below the `least` have none."""

@@ -35,6 +35,10 @@ from pliant.solvers.stage import material_table
 TRACTIONS = {"wall_traction": 0.0, "wall_rub": 1.0}
 
 
+LIGHT = 10.0  # times its own mass is what touches a body that counts as light
+ROUNDS, SETTLED = 8, 1e-4  # of finding out which pressures change; share of a motion that is no change any more
+
+
 class RigidCoupling(Coupling):
     """What is pressed against a rigid body moves it, within the step."""
 
@@ -151,26 +155,39 @@ class RigidCoupling(Coupling):
         self._carry_on()
         self._respond(self.world.walls.motion - self._before)
 
-    def foresee(self, moving: bool, changes: ti.Ndarray, least: float) -> None:
+    def foresee(self, moving: bool, changes: ti.Ndarray, least: float, step: float) -> None:
         self._changes = changes
         if not moving:
             self._respond(np.zeros_like(self._before))
             return
+        z, light = self._foreseen(least, 0.0)
+        self._respond(z)
+        for _ in range(ROUNDS if light and step > 0.0 else 0):
+            before = z
+            z, _ = self._foreseen(least, step)
+            self._respond(z)
+            if np.abs(z - before).max() <= SETTLED * np.abs(z).max():
+                break
+
+    def _foreseen(self, least: float, step: float) -> tuple[np.ndarray, bool]:
+        """z, and whether one of the bodies is light beside the particles that touch it."""
         p, (begin, end, owner) = self.world.particles, self._chunks
         sums = np.zeros((len(owner), levers.SUMS), np.float32)
-        levers.gather(len(owner), begin, end, self.world.walls.pairs, p.V, p.D, p.residual, p.q, p.inside, least,
-                      self._linear, self._angular, sums)  # fmt: skip
+        levers.gather(len(owner), begin, end, self.world.walls.pairs, p.V, p.D, p.residual, p.q, p.inside, least, step,
+                      p.body_response, self._linear, self._angular, sums)  # fmt: skip
         total, shared = self._by_wall(sums), self._shared
-        A, wanted = self._masses + symmetric(total[:, levers.SIX :]), total[:, : levers.SIX]
+        touching = symmetric(total[:, levers.SIX :])
+        A, wanted = self._masses + touching, total[:, : levers.SIX]
+        light = bool((touching[:, 0, 0] > LIGHT * self._masses[:, 0, 0])[self.world.walls.free].any())
         z = np.zeros_like(self._before)
         alone = np.setdiff1d(owner, shared.pairs)
         z[alone] = np.linalg.solve(A[alone], wanted[alone, :, None])[..., 0]
         if len(shared.pairs):
             between = np.zeros((len(shared.pairs), levers.SIX * levers.SIX), np.float32)
-            levers.gather_shared(len(between), *shared.rows, p.V, p.D, p.residual, p.q, p.inside, least, self._linear,
-                                 self._angular, between)  # fmt: skip
+            levers.gather_shared(len(between), *shared.rows, p.V, p.D, p.residual, p.q, p.inside, least, step,
+                                 p.body_response, self._linear, self._angular, between)  # fmt: skip
             shared.solve(A, between.reshape(-1, levers.SIX, levers.SIX), wanted, z)
-        self._respond(z)
+        return z, light
 
     def constrain(self, a: ti.Ndarray, moving: bool = True) -> None:
         """Displacements of particles beside dt v leave bodies where they are: they are no motion."""
