@@ -15,6 +15,14 @@ sums over those whose pressures can change: z is how the body would move if pres
 and what that motion removes is left to it (`foresee`). Light bodies then take as many sweeps as heavy ones. Bodies
 that touch the same particles are one such system (`sharing`).
 
+Pressures are cut off at zero, though, and what a cut takes away moves a light body far. In a step s along the
+residuals the pressures q of some particles C end at zero, and
+
+    (M + sum V G G^T / D) z = sum V G r / D - sum_C V G q / s,    the former sums without C,
+
+where C depends on z in turn: it is found by Newton's method (semi-smooth: Qi and Sun 1993), mostly in two or three
+rounds. This is the projection onto q >= 0 in the metric P. Only what is light beside the particles around it needs it.
+
 Sand and elastic bodies rub on a rigid body, by tractions that are found in the same sweeps: these move it too, and
 what they rub against moves with it. All else that walls do to particles (viscosity, what puts back those that came
 too close) acts on it at the end of the step (`remainder`), so that momentum is kept to round-off.
@@ -33,8 +41,6 @@ from pliant.solvers.stage import material_table
 
 # Tractions of sand, which act at its particles (0), and of elastic bodies, at the surface (1)
 TRACTIONS = {"wall_traction": 0.0, "wall_rub": 1.0}
-
-
 LIGHT = 10.0  # times its own mass is what touches a body that counts as light
 ROUNDS, SETTLED = 8, 1e-4  # of finding out which pressures change; share of a motion that is no change any more
 
