@@ -39,13 +39,14 @@ from pliant.solvers.rigid.options import (
     SliderJoint,
     SpringJoint,
 )
+from pliant.solvers.robots.options import Robot
 from pliant.solvers.stage import Force, Stage
 
 __all__ = [
-    "DFSPH", "IISPH", "Air", "ArrayStore", "BallJoint", "Body", "Boundary", "Box", "Camera", "CameraPath", "Capsule",
-    "Cylinder", "Disc", "DistanceJoint", "Drain", "Elastic", "Emitter", "Face", "Field", "FixedJoint", "Fluid",
-    "Force", "Frame", "Granular", "HingeJoint", "Joint", "Light", "Look", "Material", "Mesh", "Orbit", "Peer",
-    "Peer2018", "Plane", "PliantError", "Probe", "Quality", "Rectangle", "Rigid", "Scene", "SceneError", "Shape",
-    "Simulation", "SimulationError", "SliderJoint", "Sphere", "Split", "SpringJoint", "Stage", "Store", "Torus",
-    "WindGrid", "load", "sample", "sample_surface", "write_video",
+    "DFSPH", "IISPH", "Air", "ArrayStore", "BallJoint", "Body", "Boundary", "Box", "Camera", "CameraPath",
+    "Capsule", "Cylinder", "Disc", "DistanceJoint", "Drain", "Elastic", "Emitter", "Face", "Field", "FixedJoint",
+    "Fluid", "Force", "Frame", "Granular", "HingeJoint", "Joint", "Light", "Look", "Material", "Mesh", "Orbit",
+    "Peer", "Peer2018", "Plane", "PliantError", "Probe", "Quality", "Rectangle", "Rigid", "Robot", "Scene",
+    "SceneError", "Shape", "Simulation", "SimulationError", "SliderJoint", "Sphere", "Split", "SpringJoint",
+    "Stage", "Store", "Torus", "WindGrid", "load", "sample", "sample_surface", "write_video",
 ]  # fmt: skip

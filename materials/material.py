@@ -26,6 +26,11 @@ class Material(Options):
         return self.store == "walls"
 
     @property
+    def driven(self) -> bool:
+        """Whether a mechanism moves it, which forces on it act on."""
+        return False
+
+    @property
     def roughness(self) -> float:
         """Coulomb coefficient among its own particles, and on walls that have none of their own."""
         return 0.0

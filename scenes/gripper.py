@@ -48,7 +48,7 @@ def build(radius: float = 0.0081, friction: float = 0.6, force: float = 40.0, dr
 
         scene.slider(finger, carriage, at=at, axis=(-side, 0, 0), limits=(-0.03, most), force=press,
                      name=f"{name} motor")  # fmt: skip
-    scene.camera = pl.Camera(position=(1.0, 0.75, 1.9), target=(0.28, 0.28, 0), fov=36)
+    scene.camera = pl.Camera(position=(0.8, 0.6, 1.6), target=(0.3, 0.24, 0), fov=34)
     return scene
 
 

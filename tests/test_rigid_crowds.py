@@ -65,6 +65,6 @@ def test_what_pairs_share_is_solved_for_as_by_a_full_matrix(bodies):
         between[k] = (G.T @ G)[:6, 6:]
     A = np.array([whole[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] for k in range(bodies)])
     wanted, z = rng.normal(size=(bodies, 6)), np.zeros((bodies, 6))
-    Shared(chain).solve(A, between, wanted, z)
+    Shared(chain).solve(A, between, wanted, [], z)
     exact = np.linalg.solve(whole, wanted.ravel()).reshape(-1, 6)
     assert np.abs(z - exact).max() < 1e-3 * np.abs(exact).max()

@@ -57,6 +57,18 @@ def test_a_ball_let_go_under_water_starts_as_its_added_mass_lets_it(density):
     assert acceleration == pytest.approx(G * (1000 - density) / (density + 500), rel=0.1)
 
 
+@pytest.mark.parametrize("density", [1.0, 300.0])
+def test_light_crates_side_by_side_are_stable(density):
+    """The particles between them touch both, so that neither is pushed as if it were alone."""
+    scene = pool(density, pl.Box(size=(0.12,) * 3, center=(-0.0615, 0.15, 0)), radius=0.02, depth=0.36)
+    scene.add(pl.Box(size=(0.12,) * 3, center=(0.0615, 0.15, 0)), pl.Rigid(density=density), name="other")
+    sim = scene.build(quiet=True)
+    for _ in range(30):
+        sim.step()
+        assert sim.stats.iterations["divergence"] < 40 and sim.stats.max_speed < 4.0
+    assert sim["body"].position[1] > 0.155 and sim["other"].position[1] > 0.155
+
+
 def test_a_crate_floats_as_deep_as_it_is_heavy():
     height = 0.12
     scene = pool(600.0, pl.Box(size=(0.24, height, 0.24), center=(0, 0.24 + 0.1 * height, 0)))

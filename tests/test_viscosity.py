@@ -239,19 +239,33 @@ def test_implicit_operator_against_a_slow_twin():
     assert (u * Au).sum() == pytest.approx((m[:, None] * u**2).sum() + dt * power, rel=1e-3)
 
 
-def test_dropped_honey_is_stable_at_the_cfl_step():
-    scene = pl.Scene(particle_radius=D / 2)
+def dropped_honey(seconds, **settings):
+    """Energies of a ball of honey that falls into a tank, relative to that at the start, step by step."""
+    scene = pl.Scene(particle_radius=D / 2, **settings)
     scene.add(pl.Box(size=(0.6, 0.6, 0.6), center=(0, 0.3, 0)), pl.Boundary(inside_out=True), name="tank")
     scene.add(pl.Sphere(radius=0.15, center=(0, 0.3, 0)), pl.Fluid(density=1400, viscosity=1.0), name="honey",
               velocity=(0, -1, 0))  # fmt: skip
     sim = scene.build()
     energies = [sim.stats.energy]
-    for _ in range(120):
+    while sim.time < seconds:
         sim.step()
         energies.append(sim.stats.energy)
-    assert np.diff(energies).max() < 1e-3 * energies[0], "energy grows"
-    assert sim.time > 0.3 and energies[-1] < 0.3 * energies[0]
     assert sim["honey"].x[:, 1].min() < D
+    return np.array(energies) / energies[0]
+
+
+def test_dropped_honey_is_stable_at_the_cfl_step():
+    """The blow throws it back by 0.2 % of its energy, since pressures lag behind by a step; nothing else adds any."""
+    energies = dropped_honey(0.5)
+    assert np.diff(energies).max() < 2e-3, "energy grows"
+    assert np.maximum(np.diff(energies), 0).sum() < 4e-3 and energies[-1] < 0.3
+
+
+def test_honey_slumps_alike_at_any_step():
+    """Viscosity meets velocities after gravity and pressures have acted: without the latter, at 5 ms the tank's walls
+    held honey that falls by dt g between two solves, and a third of the energy was gone (0.19 in place of 0.28)."""
+    assert dropped_honey(0.5)[-1] == pytest.approx(dropped_honey(0.5, max_dt=1e-3)[-1], rel=0.03)
+
 
 
 def test_no_slip_walls_drag_and_slippery_ones_do_not():

@@ -74,7 +74,7 @@ class Wall:
     mass: float = np.inf  # [kg]; that of a rigid body is finite, and its pivot is its centre of mass
     inertia: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((3, 3)))  # about it, as built [kg m^2]
     restitution: float = 0.0  # speed after an impact over that before
-    free: bool = False  # moves as forces make it: a rigid body that is neither held nor led
+    free: bool = False  # moves as forces make it: a rigid body that is neither held nor led, or a link of a mechanism
     states: WallStates = dataclasses.field(default_factory=lambda: WallStates.at_rest(1))
     number: int = 0  # its row there
 

@@ -558,6 +558,11 @@ class Walls(Store):
         """(n,) which of them move as forces make them."""
         return np.array([wall.free for wall in self.walls], bool)
 
+    @property
+    def rigid(self) -> np.ndarray:
+        """(n,) which of these are rigid bodies by themselves, and no links of a mechanism."""
+        return np.array([wall.free and np.isfinite(wall.mass) for wall in self.walls], bool)
+
     def find(self, name: str | None) -> Wall | None:
         """The wall of this name, if there is one."""
         return next((wall for wall in self.walls if wall.name == name), None)

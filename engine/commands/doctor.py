@@ -293,6 +293,7 @@ EXTRAS = [  # name, package, what to import from it, what goes without it, and a
     ("Surfaces", "pysplashsurf", "pysplashsurf", "fluids are drawn as particles, without a surface"),
     ("Web viewer", "viser", "viser", "pliant view --web cannot serve a page"),
     ("USD", "usd-core", "pxr.Usd", "USD files cannot be written"),
+    ("Robots", "mujoco", "mujoco", "pl.Robot cannot be used"),
     ("Plots", "matplotlib", "matplotlib", "pliant inspect cannot draw"),
 ]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 def coefficient(a: Any, b: Any) -> float:
     """Between two materials: the geometric mean of their coefficients; where one has none of its own, the other's; and
-    where neither has, what grains are to each other, or none. A rigid body's is one between solids: liquids at rest bear
-    no shear, and a crate that hangs on the water beside it would float too high."""
+    where neither has, what grains are to each other, or none. A rigid body's is one between solids: liquids at rest
+    bear no shear, and a crate that hangs on the water beside it would float too high."""
     if any(m.liquid for m in (a, b)) and any(m.free for m in (a, b)):
         return 0.0
     own = [material.friction for material in (a, b) if getattr(material, "friction", None) is not None]

@@ -124,6 +124,7 @@ class World:
     couplings: list[Coupling] = dataclasses.field(default_factory=list)
     sources: tuple[Any, ...] = ()  # by which particles come and go: emitters, drains, arrivals of whole bodies
     probes: tuple[Any, ...] = ()  # what is measured, and where
+    robots: tuple[Any, ...] = ()  # mechanisms whose links are walls
     fillers: Sequence[Filler] = ()  # give new particles their first values: the kinds of stages that the scene has
 
     def __post_init__(self) -> None:

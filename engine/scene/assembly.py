@@ -158,6 +158,7 @@ def build_wall(body: Body, spacing: float, smoothing: Smoothing, maps: dict[str,
     if body.pivot is not None:
         pivot = np.asarray(body.pivot, dtype=float)
     common: dict[str, Any] = dict(name=body.name, pivot=pivot, motion=body.motion) | wall_values(body)
+    common["free"] = material.driven
     if material.free:
         pivot = common["pivot"] = body.mass_properties().center
         common["free"] = not body.fixed and body.motion is None

@@ -18,12 +18,13 @@ from pliant.geometry import METHODS, Empty, MassProperties, Shape, estimate_coun
 from pliant.materials import Air, Material
 from pliant.render import Camera, CameraPath, Light, Look, Orbit
 from pliant.render.colors import COLOR_MAPS
-from pliant.scene import joints, probes, sources
+from pliant.scene import joints, probes, robots, sources
 from pliant.solvers.births.options import Drain
 from pliant.solvers.elasticity import ElasticityOptions, Split
 from pliant.solvers.pressure.base import PressureOptions
 from pliant.solvers.pressure.dfsph import DFSPH
 from pliant.solvers.probes.options import Probe
+from pliant.solvers.robots.options import Robot
 
 if TYPE_CHECKING:
     from pliant.sim.simulation import Simulation
@@ -63,6 +64,7 @@ class Settings(Options):
     probes: tuple = param((), "what is measured and recorded: `scene.probe` makes them", kind="any")
     joints: tuple = param((), "what holds rigid bodies together: `scene.hinge`, `ball` and others make them",
                           kind="any")  # fmt: skip
+    robots: tuple = param((), "mechanisms that MuJoCo moves: `scene.add(pl.Robot(...))` adds them", kind="any")
     frictions: tuple = param((), "Coulomb coefficients of pairs of bodies, (name, name, coefficient): `scene.friction` "
                              "makes them", "1", kind="any")  # fmt: skip
 
@@ -234,7 +236,9 @@ class Body:
 def _can_move(body: Body) -> bool:
     """Whether a body has particles at the start or is rigid, as far as it is sound."""
     sound = isinstance(body.material, Material)
-    return not sound or body.material.free or (body.material.has_particles and not isinstance(body.shape, Empty))
+    if not sound or body.material.free or body.material.driven:
+        return True
+    return body.material.has_particles and not isinstance(body.shape, Empty)
 
 
 def _apart(one: Shape, other: Shape) -> bool:
@@ -271,9 +275,10 @@ class Scene(joints.Joining):
         self.source: Path | str | None = None
         self._problems: list[str] = []
 
-    def add(self, shape: Shape | None, material: Material, name: str | None = None, velocity: Any = (0.0, 0.0, 0.0),
-            colors: str | None = None, shown: Shape | None = None, particle_radius: float | None = None,
-            sampling: str | None = None, spin: Any = None, **unknown: Any) -> Body:  # fmt: skip
+    def add(self, shape: Shape | Robot | None, material: Material | None = None, name: str | None = None,
+            velocity: Any = (0.0, 0.0, 0.0), colors: str | None = None, shown: Shape | None = None,
+            particle_radius: float | None = None, sampling: str | None = None, spin: Any = None,
+            **unknown: Any) -> Any:  # fmt: skip
         """Adds a body of that shape and material, moving at `velocity` [m/s] at the start, and a rigid body turning at
         `spin` [rad/s] about its centre of mass. None in place of the shape makes a body of fluid or sand without
         particles, for emitters to fill.
@@ -286,7 +291,13 @@ class Scene(joints.Joining):
         `pl.Mesh(..., particles=...)`. `sampling` is how the shape is filled: "fitted" to its surface (Kugelstadt 2021,
         Section 7; usual for elastic bodies and for fluids in round containers), "regular" (usual for other fluids) or
         "blue_noise" (after Jiang 2015).
+
+        A `pl.Robot(...)` alone adds a robot: a wall for each of its geoms. Returns a `Body`, or the `Robot`.
         """
+        if isinstance(shape, Robot):
+            given = {"material": material, "shown": shown, "particle_radius": particle_radius, "sampling": sampling,
+                     "spin": spin, **unknown}  # fmt: skip
+            return robots.add(self, shape, name, colors, [key for key, value in given.items() if value is not None])
         name = self.free_name(name, type(material).__name__.lower() if isinstance(material, Material) else "body")
         known = [p for p in inspect.signature(Scene.add).parameters if p not in ("self", "unknown")]
         self._problems += [f"{name}: add has no " + unknown_name("parameter", k, known)[8:] for k in unknown]
@@ -382,7 +393,7 @@ class Scene(joints.Joining):
         """A name for a new body, emitter, drain, probe or joint: the one that is wanted, with what is wrong with it
         noted, or one of its kind that nobody has."""
         s = self.settings
-        taken = {one.name for one in (*self.bodies, *s.sources, *s.probes, *s.joints)}
+        taken = {one.name for one in (*self.bodies, *s.sources, *s.probes, *s.joints, *s.robots)}
         if name is None:
             return next(f"{kind}{k}" for k in range(1, len(taken) + 2) if f"{kind}{k}" not in taken)
         if not isinstance(name, str) or not FILE_NAME.fullmatch(name) or len(name.encode()) > LONGEST_NAME:
@@ -390,7 +401,7 @@ class Scene(joints.Joining):
                               f"{name!r}")  # fmt: skip
         elif name in taken:
             word = "joint" if kind in joints.MAKERS else kind
-            two = f"two {word}s, or a {word} and a body," if word in ("joint", "probe") else "two bodies"
+            two = f"two {word}s, or a {word} and a body," if word in ("joint", "probe", "robot") else "two bodies"
             self.note_problem(f"{two} are called {name!r}; names must differ")
         elif name.casefold() in {other.casefold() for other in taken}:
             self.note_problem(f"{name!r} differs from another name in capitals only; to some file systems they are "
@@ -430,7 +441,7 @@ class Scene(joints.Joining):
         known = [body.name for body in self.bodies]
         for name in dict.fromkeys(n for pair in self.settings.frictions for n in pair[:2] if n not in known):
             found.append(f"friction: {unknown_name('body', name, known)}")
-        found += probes.problems(self) + joints.problems(self)
+        found += probes.problems(self) + joints.problems(self) + robots.problems(self)
         if not found:
             found += sources.problems(self) + probes.patch_problems(self)
         if not found:

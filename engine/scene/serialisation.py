@@ -36,7 +36,8 @@ def functions(scene: Scene) -> list[str]:
     air = scene.settings.air
     blown = ["the velocity of the air"] * (air is not None and callable(air.velocity))
     flowing = [words for source in scene.settings.sources for words in source.functions()]
-    driven = [words for joint in scene.settings.joints for words in joint.functions()]
+    settings = scene.settings
+    driven = [words for one in (*settings.joints, *settings.robots) for words in one.functions()]
     return moved + blown + flowing + driven + ["an on_step callback"] * bool(scene.callbacks)
 
 
@@ -44,7 +45,7 @@ def rebuild(tree: dict[str, Any], arrays: Arrays) -> Scene:
     """The scene that was described."""
     load_plugins()  # which may have made some of it
     settings = {name: _live(value, arrays) for name, value in tree["settings"].items()}
-    later = {name: settings.pop(name, ()) for name in ("sources", "probes", "joints")}  # once their bodies are there
+    later = {name: settings.pop(name, ()) for name in ("sources", "probes", "joints", "robots")}  # after their bodies
     scene = Scene(**settings)
     for entry in tree["bodies"]:
         values = {name: _live(entry[name], arrays) for name in BODY if name in entry}

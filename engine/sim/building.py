@@ -38,7 +38,8 @@ def make_world(scene: Scene, samples: Sequence[BodySamples], walls: list[Wall], 
         Walls(particles, walls, scene.spacing, wall_profile(w), on_walls,
               np.array([m.elastic for m in materials], float)),
         scene.spacing, np.asarray(settings.gravity, dtype=float), materials, groups, frictions=frictions, cache=cache,
-        sources=tuple(settings.sources), probes=tuple(settings.probes), fillers=kinds,
+        sources=tuple(settings.sources), probes=tuple(settings.probes), robots=tuple(settings.robots),
+        fillers=kinds,
     )  # fmt: skip
     for kind in Store.kinds:
         if not kind.built_in and kind.wanted([s.material for s in samples], settings):

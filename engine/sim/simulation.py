@@ -27,6 +27,7 @@ from pliant.scene.scene import Body, Scene
 from pliant.sim import building, checkpoint
 from pliant.sim.checkpoint import Checkpoint
 from pliant.sim.rigid_views import JointView, RigidView
+from pliant.sim.robot_views import RobotView
 from pliant.sim.stats import Stats
 from pliant.sim.views import BodyView, ProbeView, SourceView, StoreView, WallView
 from pliant.solvers.births.options import Source
@@ -38,6 +39,8 @@ from pliant.solvers.pressure.base import PressureSolver
 from pliant.solvers.probes.options import Probe
 from pliant.solvers.probes.probes import Probes
 from pliant.solvers.rigid.options import Joint
+from pliant.solvers.robots.options import Robot
+from pliant.solvers.robots.store import Robots
 from pliant.solvers.stage import SolveResult, Stage, wanted_stages
 from pliant.solvers.step import Step
 
@@ -248,7 +251,7 @@ class Simulation:
         self._free_dt, self._given_speed = state["free_dt"], state["given_speed"]
 
     def __getitem__(self, body: Body | Source | Probe | Joint | str) -> Any:
-        name = body.name if isinstance(body, (Body, Source, Probe, Joint)) else str(body)
+        name = body.name if isinstance(body, (Body, Source, Probe, Joint, Robot)) else str(body)
         number = self.world.body_number(name)
         if number is not None:
             return BodyView(self, number)
@@ -260,12 +263,15 @@ class Simulation:
             if name in store.names:
                 if isinstance(store, Probes):
                     return ProbeView(store.recorders[name])
+                if isinstance(store, Robots):
+                    return RobotView(self, store.robot(name))
                 return SourceView(store, name) if isinstance(store, Sources) else StoreView(store, name)
         settings = self.scene.settings
         for joint in settings.joints:
             if joint.name == name:
                 return JointView(self, joint)
-        known = [one.name for one in (*self.scene.bodies, *settings.sources, *settings.probes, *settings.joints)]
+        known = [one.name for one in (*self.scene.bodies, *settings.sources, *settings.probes, *settings.joints,
+                                      *settings.robots)]  # fmt: skip
         raise PliantError(unknown_name("body", str(name), dict.fromkeys(known)))
 
     def save(self, path: str | Path) -> None:

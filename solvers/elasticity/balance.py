@@ -124,4 +124,5 @@ class Balance:
         """Finds `particles.contact_force`, with friction or without, while particles are where they were."""
         p = self.world.particles
         _forces(p.n, *self.rubbing.pairs[:-1], rubbed, p.p, p.special, p.Lx, p.Ly, p.Lz, p.body, p.wall_number,
-                p.wall_rub, p.body_rub, p.m, p.wall_slide, self.rubbing.scratch(momenta), p.contact_force, p.pusher)  # fmt: skip
+                p.wall_rub, p.body_rub, p.m, p.wall_slide, self.rubbing.scratch(momenta), p.contact_force,
+                p.pusher)  # fmt: skip

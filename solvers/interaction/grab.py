@@ -115,6 +115,8 @@ def take(world: World, settings: Any, elasticity: Elasticity | None, name: str, 
         wall = world.walls.find(name)
         if wall is None:
             raise PliantError(f"{name} can be neither pulled, nor stirred, nor carried, and so not be grabbed")
+        if wall.free and not math.isfinite(wall.mass):
+            raise PliantError(f"{wall.name} is a link of a robot, which its own controls move, and cannot be grabbed")
         held = RigidSpring if wall.free else Carry
         return held(world, settings, wall, point, let_go)
     if elasticity is not None and number in elasticity.solids:

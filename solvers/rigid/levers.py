@@ -206,3 +206,24 @@ def drag_on(chunks: ti.i32, begin: Ints, end: Ints, owner: Ints, pair: Ints, x: 
                             total[ti.static(SIX + 4 + a * (5 - a) // 2 + b)] += own - w * r[a] * r[b]
             for column in ti.static(range(DRAGS)):
                 sums[k, column] = total[column]
+
+
+@light
+@ti.kernel
+def slips_seen(chunks: ti.i32, begin: Ints, end: Ints, owner: Ints, pair: Ints, x: Vectors, V: Reals,
+               inverse_density: Reals, change: Vectors, a: Vectors, t: WallTable, c: Sides, motion: RealTable,
+               sums: RealTable):  # fmt: skip
+    """For each chunk, by how much sum V |slip|^2 / w of what rubs there is more than sum V |a|^2 / w, because the body
+    has moved as well: w are inverse densities."""
+    for turn in range(turns(chunks)):
+        k = task(turn)
+        if k < chunks:
+            total, U, T = 0.0, vec3(0.0), vec3(0.0)
+            for m in ti.static(range(3)):
+                U[m], T[m] = motion[owner[k], m], motion[owner[k], 3 + m]
+            for e in range(begin[k], end[k]):
+                i, s = pair[e] // SIDES, pair[e] % SIDES
+                if change[i].norm() > 0.0 and is_nearest(i, s, c):
+                    u = U + T.cross(arm_of(owner[k], x[i], t))
+                    total += V[i] / inverse_density[i] * (u - 2.0 * a[i]).dot(u)
+            sums[k, 0] = total

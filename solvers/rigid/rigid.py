@@ -14,6 +14,7 @@ import numpy as np
 
 from pliant.core.world import World
 from pliant.errors import SimulationError, broken_down
+from pliant.solvers.rigid.articulation import articulations
 from pliant.solvers.rigid.coupling import RigidCoupling
 from pliant.solvers.rigid.levers import SIX
 from pliant.solvers.rigid.store import RigidBodies
@@ -33,7 +34,7 @@ class RigidMotion(Stage):
         super().__init__(world, settings)
         store = world.stores[RigidBodies.name]
         assert isinstance(store, RigidBodies)
-        self.store, self.coupling = store, RigidCoupling(world)
+        self.store, self.coupling, self.articulations = store, RigidCoupling(world), articulations(world)
         self.store.declare(settings.joints)
         world.couplings.insert(0, self.coupling)  # before elastic bodies, whose tractions it hears of
         self.start = RigidForces(world, self)
@@ -53,15 +54,25 @@ class RigidMotion(Stage):
         return self.store.joint_states
 
     def run(self, dt: float) -> None:
-        walls, start = self.world.walls, self.start
+        walls, start, free = self.world.walls, self.start, self.world.walls.free
         trouble = walls.trouble()
         if trouble:
             raise SimulationError(broken_down(self.world.time, trouble))
         bodies = self.store.bodies(start.velocity, start.spin)
-        dv = walls.states.velocity - start.velocity - start.lasting[:, :3]
-        dw = walls.states.spin - start.spin - start.lasting[:, 3:]
-        free = walls.free
-        self.store.advance(dt, bodies, dv, dw, self._steady())
+        lasting, steady = start.lasting.copy(), self._steady()
+        for links in self.articulations:  # to contacts they yield in another way than to pressures
+            lasting[links.rows] = dt * links.yielding(self.store.lasting[links.rows])
+        dv = walls.states.velocity - start.velocity - lasting[:, :3]
+        dw = walls.states.spin - start.spin - lasting[:, 3:]
+        for links in self.articulations:  # which forces move all through the step, as contacts do
+            steady[links.rows] = np.hstack((dv, dw))[links.rows]
+        self.store.advance(dt, bodies, dv, dw, steady)
+        for links in self.articulations:
+            rows = links.rows
+            links.advance(dt, self.coupling.given[rows] / dt, self.store.force[rows])
+            shift, bodies.rotation[rows] = links.poses()
+            bodies.center[rows] = walls.pivots[rows] + shift
+            bodies.velocity[rows], bodies.spin[rows] = np.hsplit(links.motion(), 2)
         walls.led = bodies.center[free] - walls.pivots[free], bodies.rotation[free]
         walls.states.velocity[free], walls.states.spin[free] = bodies.velocity[free], bodies.spin[free]
 
@@ -91,15 +102,19 @@ class RigidForces(Force):
 
     def run(self, dt: float) -> None:
         walls, coupling = self.world.walls, self.motion.coupling
-        states, free = walls.states, walls.free
+        states, free, lasting = walls.states, walls.free, self.motion.store.lasting
         self.velocity, self.spin = states.velocity.copy(), states.spin.copy()
         walls.loose = self.motion.store.loose
+        foreseen = [(links.rows, links.begin(dt, lasting[links.rows])) for links in self.motion.articulations]
+        for links in self.motion.articulations:
+            links.find_bodies()
         coupling.begin(dt)
-        store = self.motion.store
-        self.lasting = dt * coupling.accelerations(store.lasting)
-        self.steady = dt * coupling.accelerations(store.pulls)
-        self.steady[free, :3] += dt * self.world.gravity
-        store.pulls[:] = 0.0
+        pulls = self.motion.store.pulls
+        self.lasting, self.steady = dt * coupling.accelerations(lasting), dt * coupling.accelerations(pulls)
+        self.steady[walls.rigid, :3] += dt * self.world.gravity
+        pulls[:] = 0.0
+        for rows, motion in foreseen:
+            states.velocity[rows], states.spin[rows] = np.hsplit(motion, 2)
         change = self.lasting + self.steady
         states.velocity[free] += change[free, :3]
         states.spin[free] += change[free, 3:]
@@ -144,6 +159,8 @@ class RigidRemainder(Stage):
     def run(self, dt: float) -> None:
         walls = self.world.walls
         if self.world.particles.n:
-            change = self.motion.coupling.remainder()
+            left, change = self.motion.coupling.remainder()
             walls.states.velocity += change[:, :3]
             walls.states.spin += change[:, 3:]
+            for links in self.motion.articulations:
+                links.carry(left[links.rows])

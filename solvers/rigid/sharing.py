@@ -6,16 +6,19 @@ of both,
     sum_b (M_a delta_ab + S_ab) z_b = f_a,    S_ab = sum V G_a G_b^T / D.
 
 If each left to the others what it would remove alone, a layer of water between two light crates would be pushed too
-far, and farther in each sweep. They are solved by conjugate gradients, from the motion of each body alone.
+far, and farther in each sweep. They are solved by conjugate gradients, from the motion of each body alone. Links of a
+mechanism take part by its own coordinates (`articulation`).
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
-from scipy.sparse import bsr_array
+from scipy.sparse import block_diag, bsr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
 from pliant.boundary.walls import SIDES
+from pliant.solvers.rigid.articulation import Articulation
 
 SIX = 6
 ACCURATE = 1e-5  # of the residuals of motions
@@ -51,15 +54,48 @@ class Shared:
         one, other = (np.ascontiguousarray(sides[entries[:, k]], np.int32) for k in range(2))
         return cls(np.stack(np.divmod(pair, n), axis=1), (begin.astype(np.int32), end.astype(np.int32), one, other))
 
-    def solve(self, A: np.ndarray, between: np.ndarray, wanted: np.ndarray, z: np.ndarray) -> None:
-        """Puts into z (n, 6) the motions of those in the pairs, whose blocks are A (n, 6, 6) and, of pairs, `between`."""
-        bodies, at = np.unique(self.pairs, return_inverse=True)
-        one, other = at.reshape(self.pairs.shape).T
-        n, inverse = len(bodies), np.linalg.inv(A[bodies])
-        blocks = np.concatenate([A[bodies], between, between.transpose(0, 2, 1)])
-        row, column = np.concatenate([np.arange(n), one, other]), np.concatenate([np.arange(n), other, one])
-        order = np.lexsort((column, row))
-        starts = np.searchsorted(row[order], np.arange(n + 1))
-        K = bsr_array((blocks[order], column[order], starts), shape=(SIX * n, SIX * n))
-        alone = LinearOperator(K.shape, lambda r: np.einsum("nij,nj->ni", inverse, r.reshape(n, SIX)).ravel())
-        z[bodies] = cg(K, wanted[bodies].ravel(), rtol=ACCURATE, M=alone, maxiter=SIX * n)[0].reshape(n, SIX)
+    def solve(self, A: np.ndarray, between: np.ndarray, wanted: np.ndarray, mechanisms: Sequence[Articulation],
+              z: np.ndarray) -> None:  # fmt: skip
+        """Puts into z (n, 6) the motions of those in the pairs, whose blocks are A (n, 6, 6) and, of pairs, `between`;
+        A of links is without masses, for these are their mechanism's."""
+        joined = [links for links in mechanisms if np.isin(links.rows, self.pairs).any()]
+        linked = np.concatenate([np.zeros(0, int), *(links.rows for links in joined)])
+        single = np.setdiff1d(self.pairs, linked)
+        bodies = np.concatenate([single, linked])
+        place = np.zeros(len(A), int)
+        place[bodies] = np.arange(len(bodies))
+        K = _block_matrix(A[bodies], place[self.pairs], between)
+        J = block_diag([np.eye(SIX * len(single)), *(links.J for links in joined)], format="csr") if joined else None
+        inertia = [links.A for links in joined]
+        first = SIX * len(single)
+        parts = np.cumsum([first, *(len(own) for own in inertia)])
+        inverse = np.linalg.inv(A[single])
+        inverses = [np.linalg.inv(links.A + links.gathered(A[links.rows])) for links in joined]
+
+        def apply(u: np.ndarray) -> np.ndarray:
+            found = K @ u if J is None else J.T @ (K @ (J @ u))
+            for own, begin, end in zip(inertia, parts[:-1], parts[1:], strict=True):
+                found[begin:end] += own @ u[begin:end]
+            return found
+
+        def alone(r: np.ndarray) -> np.ndarray:
+            found = np.empty_like(r)
+            found[:first] = np.einsum("nij,nj->ni", inverse, r[:first].reshape(-1, SIX)).ravel()
+            for own, begin, end in zip(inverses, parts[:-1], parts[1:], strict=True):
+                found[begin:end] = own @ r[begin:end]
+            return found
+
+        f = wanted[bodies].ravel()
+        f, size = f if J is None else J.T @ f, (int(parts[-1]),) * 2
+        u = cg(LinearOperator(size, apply), f, rtol=ACCURATE, M=LinearOperator(size, alone), maxiter=size[0])[0]
+        z[bodies] = (u if J is None else J @ u).reshape(-1, SIX)
+
+
+def _block_matrix(diagonal: np.ndarray, pairs: np.ndarray, between: np.ndarray) -> bsr_array:
+    """The symmetric matrix with these blocks on its diagonal (n, 6, 6) and those `between` pairs (k, 2)."""
+    n, (one, other) = len(diagonal), pairs.T
+    blocks = np.concatenate([diagonal, between, between.transpose(0, 2, 1)])
+    row, column = np.concatenate([np.arange(n), one, other]), np.concatenate([np.arange(n), other, one])
+    order = np.lexsort((column, row))
+    starts = np.searchsorted(row[order], np.arange(n + 1))
+    return bsr_array((blocks[order], column[order], starts), shape=(SIX * n, SIX * n))

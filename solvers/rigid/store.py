@@ -4,16 +4,20 @@ Where they are and how they move stands with the walls, which they are to partic
 """
 
 import copy
+import dataclasses
+import itertools
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from pliant.core.backend import threads_for
 from pliant.core.store import Store
 from pliant.core.world import BodySamples, World
 from pliant.errors import PliantError
+from pliant.solvers.rigid.articulation import Articulation, articulations
 from pliant.solvers.rigid.bodies import Bodies, Contacts
 from pliant.solvers.rigid.detection import Detection
 from pliant.solvers.rigid.forms import form_of
@@ -33,7 +37,7 @@ class RigidBodies(Store):
 
     @classmethod
     def wanted(cls, materials: Sequence[Any], settings: Any) -> bool:
-        return any(material.free for material in materials)
+        return any(material.free or material.driven for material in materials)
 
     @classmethod
     def build(cls, world: World, bodies: Sequence[BodySamples]) -> "RigidBodies":
@@ -45,6 +49,7 @@ class RigidBodies(Store):
                  for body, wall in zip(bodies, walls.walls, strict=True)]  # fmt: skip
         self.detection, self.solver = Detection(forms), RigidSolver()
         self.frictions, self.restitutions = self._tables(bodies)
+        self.articulations: list[Articulation] = []
         self.declared: tuple[Joint, ...] = ()
         self.joints: Joints | None = None
         self.ignored: list[tuple[int, int]] = []
@@ -76,6 +81,9 @@ class RigidBodies(Store):
         """Takes the joints of the scene, which say where they are when all is as it was built."""
         walls, rows = self.world.walls, []
         n = len(walls.walls)
+        self.articulations = articulations(self.world)
+        for links in self.articulations:  # which see to contacts of their own parts themselves
+            self.ignored += itertools.combinations(links.parts.tolist(), 2)
         built = Bodies(walls.pivots, np.tile(np.eye(3), (n, 1, 1)), np.zeros((n, 3)), np.zeros((n, 3)), np.ones(n),
                        np.zeros((n, 3, 3)))  # fmt: skip
         place = {wall.name: k for k, wall in enumerate(walls.walls)} | {None: WORLD}
@@ -135,16 +143,31 @@ class RigidBodies(Store):
         mass = np.array([wall.mass for wall in walls.walls])
         inertia = np.array([wall.inertia for wall in walls.walls]).reshape(-1, 3, 3)
         states = walls.states
-        return Bodies(walls.pivots + states.shift, states.rotation.copy(), velocity.copy(), spin.copy(),
-                      np.where(free, 1.0 / mass, 0.0), np.where(free[:, None, None], inertia, 0.0))  # fmt: skip
+        inverse_mass, inertia = np.where(free, 1.0 / mass, 0.0), np.where(free[:, None, None], inertia, 0.0)
+        for links in self.articulations:
+            heavy = links.inverse_mass > 0.0
+            rows, R = links.rows[heavy], states.rotation[links.rows[heavy]]
+            inverse_mass[rows] = links.inverse_mass[heavy]
+            inertia[rows] = R.transpose(0, 2, 1) @ np.linalg.inv(links.inverse_inertia[heavy]) @ R
+        return Bodies(walls.pivots + states.shift, states.rotation.copy(), velocity.copy(), spin.copy(), inverse_mass,
+                      inertia)  # fmt: skip
 
     def advance(self, dt: float, bodies: Bodies, dv: np.ndarray, dw: np.ndarray, steady: np.ndarray) -> None:
         """Moves the bodies on by a step in which all else has added dv, dw to their velocities. Of that, `steady`
         (n, 6) acts evenly through it: gravity, and hands."""
         contacts = self._contacts(dt, bodies, dv, dw)
         self._drive()
+        offset = self._recentre(bodies, contacts, dv, dw, steady)
+        start = copy.deepcopy(bodies) if self.articulations else bodies
         with threads_for(0):  # one contact after the other
-            forces = self.solver.step(bodies, contacts, self.joints, dt, dv, dw, steady)
+            forces = self.solver.step(bodies, contacts, self._joints_about(offset, bodies), dt, dv, dw, steady)
+        for links in self.articulations:
+            rows = links.rows
+            turned = Rotation.from_matrix(bodies.rotation[rows] @ start.rotation[rows].transpose(0, 2, 1)).as_rotvec()
+            by_itself = dt * (np.hstack((start.velocity, start.spin)) + 0.5 * steady)[rows]
+            moved = np.hstack((bodies.center[rows] - start.center[rows], turned)) - by_itself
+            links.find_timing(dt, moved, dt * np.hstack((forces.force, forces.torque))[rows])
+        forces.torque += np.cross(offset, forces.force)
         self.before, self.force = self.force, np.concatenate([forces.force, forces.torque], axis=1)
         self._note(contacts, forces, bodies)
 
@@ -157,6 +180,28 @@ class RigidBodies(Store):
         contacts.friction = self.frictions[contacts.a, contacts.b].astype(np.float32)
         contacts.restitution = self.restitutions[contacts.a, contacts.b].astype(np.float32)
         return contacts
+
+    def _recentre(self, bodies: Bodies, contacts: Contacts, dv: np.ndarray, dw: np.ndarray,
+                  steady: np.ndarray) -> np.ndarray:  # fmt: skip
+        """Takes links as bodies about other centres than their pivots, in place; returns how far these are (n, 3)."""
+        offset = np.zeros_like(bodies.center)
+        for links in self.articulations:
+            offset[links.rows] = links.offset
+        if offset.any():
+            bodies.center += offset
+            for velocity, spin in ((bodies.velocity, bodies.spin), (dv, dw), (steady[:, :3], steady[:, 3:])):
+                velocity += np.cross(spin, offset)
+            contacts.arm_a -= offset[contacts.a].astype(np.float32)
+            contacts.arm_b -= offset[contacts.b].astype(np.float32)
+        return offset
+
+    def _joints_about(self, offset: np.ndarray, bodies: Bodies) -> Joints | None:
+        """The joints, as bodies see them whose centres are that far from the pivots."""
+        if self.joints is None or not offset.any():
+            return self.joints
+        own = np.vstack((np.einsum("nji,nj->ni", bodies.rotation, offset), np.zeros(3)))  # the last is the world's
+        return dataclasses.replace(self.joints, anchor_a=self.joints.anchor_a - own[self.joints.a],
+                                   anchor_b=self.joints.anchor_b - own[self.joints.b])  # fmt: skip
 
     def _drive(self) -> None:
         """Motors as they are now."""

@@ -1,0 +1,1 @@
+"""Robots: mechanisms that MuJoCo moves, whose links are walls to everything else."""
