@@ -270,6 +270,18 @@ def test_impossible_joints_are_told(joint, words):
 # --- in water ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("density", [1.0, 10_000.0])
+def test_a_thousand_times_lighter_and_ten_times_heavier_than_water(density):
+    """A light crate shoots up, leaves the water and falls back; pressures that are cut off at zero threw it about."""
+    scene = pl.Scene(particle_radius=0.03)
+    scene.add(pl.Box(size=(0.8, 1.0, 0.8), center=(0, 0.5, 0)), pl.Boundary(inside_out=True), name="tank")
+    scene.add(pl.Box(size=(0.8, 0.5, 0.8), center=(0, 0.25, 0)), pl.Fluid(), name="water")
+    scene.add(box((0, 0.3, 0)), pl.Rigid(density=density), name="crate")
+    sim, fastest = watch(scene, 0.4)
+    assert fastest < 3.0 and sim.stats.max_speed < 3.0
+    assert (sim["crate"].position[1] > 0.6) == (density < 1000)
+
+
 def test_bodies_smaller_than_a_particle_in_water():
     """What is put back in front of a body that is lighter than the particle pushes it as an impact would, no more."""
     scene = pl.Scene(particle_radius=0.03)

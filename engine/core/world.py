@@ -40,10 +40,11 @@ class Coupling:
         """Writes to `particles.body_response` what its motion in this step, so far, does to density ratios [1/s], where
         it is no motion of particles."""
 
-    def foresee(self, moving: bool, changes: ti.Ndarray, least: float) -> None:
+    def foresee(self, moving: bool, changes: ti.Ndarray, least: float, step: float) -> None:
         """Writes to `particles.body_response` what it will make of the residuals, if all pressures do their best to
         remove them: then these leave it to it. `constrain` writes there what it has done. `changes` is where the
-        changes of pressures will stand; those with a diagonal below the `least` have none."""
+        changes of pressures will stand; those with a diagonal below the `least` have none. The `step` is the length of
+        the sweep along the residuals, zero if pressures are not all that it changes."""
 
     def push(self, dt: float, step: float) -> None:
         """Adds to `particles.a` what it finds itself beside the pressures, by one step along its residuals."""

@@ -145,17 +145,17 @@ class BoundSweeps(Sweeps):
     def sweep(self, step: float) -> None:
         solver, p = self.solver, self.solver.world.particles
         operator, volume = solver.operator(self.slides), solver.world.spacing**3
-        self.foresee()
+        self.foresee(step)
         sweeps.push(p.n, *operator, p.inverse_density, solver.least, step, p.a)
         self.push(step)
         sweeps.follow(p.n, *operator, p.V, volume, solver.least, 1.0 / self.dt, p.a, self.moved, solver.partial,
                       solver.sums)  # fmt: skip
         self.tally(step)
 
-    def foresee(self) -> None:
-        """What couplings will make of the residuals."""
+    def foresee(self, step: float) -> None:
+        """What couplings will make of the residuals, in a projected step of that length if it is known."""
         for coupling in self.solver.couplings:
-            coupling.foresee(self.slides, self.changes, self.solver.least)
+            coupling.foresee(self.slides, self.changes, self.solver.least, step)
 
     @property
     def changes(self) -> ti.Ndarray:
@@ -202,7 +202,7 @@ class FrictionSweeps(BoundSweeps):
 
     def sweep(self, step: float) -> None:
         push = (lambda: self.push(step)) if self.solver.couplings else None
-        self.foresee()
+        self.foresee(0.0)
         self.friction.sweep(self.dt, step, self.solver.least, self.solver.partial, self.solver.sums, push)
         if self.solver.couplings:
             self.tally(step)

@@ -36,19 +36,36 @@ def find_levers(count: ti.i32, touched: Ints, x: Vectors, spacing: ti.f32, t: Wa
             linear[i, s], angular[i, s] = l, arm_of(wall_of(c.side_number[i, s], t), x[i], t).cross(l)
 
 
+@ti.func
+def keeps(i: ti.i32, step: ti.f32, D: ti.template(), residual: ti.template(), response: ti.template(),
+          q: ti.template(), inside: ti.template()):  # fmt: skip
+    """Whether a pressure can change: without a step, whether it may at all."""
+    result = q[i] > 0.0 or residual[i] > 0.0
+    if step > 0.0:
+        result = q[i] + step * (residual[i] + response[i]) / ti.max(D[i], 1e-30) > 0.0
+    return result or inside[i] > 0.0
+
+
 @light
 @ti.kernel
 def gather(chunks: ti.i32, begin: Ints, end: Ints, pair: Ints, V: Reals, D: Reals, residual: Reals, q: Reals,
-           inside: Reals, least: ti.f32, linear: VectorTable, angular: VectorTable, sums: RealTable):  # fmt: skip
+           inside: Reals, least: ti.f32, step: ti.f32, response: Reals, linear: VectorTable, angular: VectorTable,
+           sums: RealTable):  # fmt: skip
     """For each chunk of pairs, of those whose pressures can change: sum V l r / D, of six components, and
-    sum V l l^T / D, both with the whole lever in place of l and the residual r; of the matrix the upper half."""
+    sum V l l^T / D, both with the whole lever in place of l and the residual r; of the matrix the upper half. With a
+    step, those whose pressures would become zero, in view of the `response`, give what they have."""
     for turn in range(turns(chunks)):
         k = task(turn)
         if k < chunks:
             total = ti.Vector([0.0 for _ in range(SUMS)])
             for e in range(begin[k], end[k]):
                 i, s = pair[e] // SIDES, pair[e] % SIDES
-                if D[i] > least and (q[i] > 0.0 or residual[i] > 0.0 or inside[i] > 0.0):
+                can_change = keeps(i, step, D, residual, response, q, inside)
+                if D[i] > least and not can_change and step > 0.0:
+                    g = lever(i, s, linear, angular)
+                    for a in ti.static(range(SIX)):
+                        total[a] -= V[i] * q[i] / step * g[a]
+                if D[i] > least and can_change:
                     g, w = lever(i, s, linear, angular), V[i] / D[i]
                     for a in ti.static(range(SIX)):
                         total[a] += w * residual[i] * g[a]
@@ -61,8 +78,8 @@ def gather(chunks: ti.i32, begin: Ints, end: Ints, pair: Ints, V: Reals, D: Real
 @light
 @ti.kernel
 def gather_shared(pairs: ti.i32, begin: Ints, end: Ints, one: Ints, other: Ints, V: Reals, D: Reals, residual: Reals,
-                  q: Reals, inside: Reals, least: ti.f32, linear: VectorTable, angular: VectorTable,
-                  sums: RealTable):  # fmt: skip
+                  q: Reals, inside: Reals, least: ti.f32, step: ti.f32, response: Reals, linear: VectorTable,
+                  angular: VectorTable, sums: RealTable):  # fmt: skip
     """The same for each pair of bodies that touch the same particles, of those: sum V l l'^T / D of six rows."""
     for turn in range(turns(pairs)):
         k = task(turn)
@@ -70,7 +87,7 @@ def gather_shared(pairs: ti.i32, begin: Ints, end: Ints, one: Ints, other: Ints,
             total = ti.Vector([0.0 for _ in range(SIX * SIX)])
             for e in range(begin[k], end[k]):
                 i, s, t = one[e] // SIDES, one[e] % SIDES, other[e] % SIDES
-                if D[i] > least and (q[i] > 0.0 or residual[i] > 0.0 or inside[i] > 0.0):
+                if D[i] > least and keeps(i, step, D, residual, response, q, inside):
                     g, h, w = lever(i, s, linear, angular), lever(i, t, linear, angular), V[i] / D[i]
                     for a in ti.static(range(SIX)):
                         for b in ti.static(range(SIX)):

@@ -16,6 +16,7 @@ step; poses are double precision on the host.
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import taichi as ti
@@ -197,8 +198,11 @@ class RigidSolver:
 
     def __init__(self) -> None:
         self._inertia: np.ndarray | None = None
-        self._body = self._contact = self._later = None
-        self._pair = self._identity = None
+        self._body: Any = None  # tables: as long as the largest step so far has needed
+        self._contact: Any = None
+        self._later: Any = None
+        self._pair: Any = None
+        self._identity: Any = None
         self._known, self._memory = np.zeros((CAPACITY, IDENTITY), np.int32), np.zeros((CAPACITY, MEMORY), np.float32)
         self._known_contacts = 0
         self.rows = JointRows()
