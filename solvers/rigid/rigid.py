@@ -52,6 +52,8 @@ class RigidMotion(Stage):
 
     def run(self, dt: float) -> None:
         walls, start = self.world.walls, self.start
+        if not np.isfinite(walls.motion).all():
+            return  # the step has broken down and will be taken back
         bodies = self.store.bodies(start.velocity, start.spin)
         dv = walls.states.velocity - start.velocity - start.lasting[:, :3]
         dw = walls.states.spin - start.spin - start.lasting[:, 3:]
