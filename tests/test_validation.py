@@ -60,7 +60,7 @@ SLOW = ("cantilever_frequency", "oscillating_plate", "turek_csm1", "turek_csm3",
         "elastic_gate", "column_collapse", "repose", "resting_pile", "hopper", "poiseuille", "wall_forces", "hertz",
         "resting", "incline", "rolling", "capstan", "on_sand", "cavity", "huppert", "lamb_oseen", "laplace",
         "oscillating_drop", "contact_angle", "wall_pressure", "hydrostatic_tanks", "round_column",
-        "sliding", "dupuit", "submerged_slopes")  # fmt: skip
+        "sliding", "dupuit", "submerged_slopes", "soft_incline", "grip", "rigid_on_sand")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES])

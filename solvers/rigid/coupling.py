@@ -45,7 +45,7 @@ class RigidCoupling(Coupling):
         self.world = world
         self.given = np.zeros((len(world.walls.walls), levers.SIX))  # impulses in this step [N s, N m s]
         self._before = np.zeros((len(world.walls.walls), levers.SIX))  # velocities when particles were told of them
-        self._carried = self._moved = self._drawn = self._before
+        self._carried = self._moved = self._drawn = self._pressed = self._before
         self._shift = world.walls.states.shift  # where bodies were at the start of the step
         self._changes: ti.Ndarray | None = None
         self._touched, self._count = ti.ndarray(ti.i32, 1), 0
@@ -170,26 +170,26 @@ class RigidCoupling(Coupling):
 
     def constrain(self, a: ti.Ndarray, moving: bool = True) -> None:
         """Displacements of particles beside dt v leave bodies where they are: they are no motion."""
-        self._moved = self._drawn = np.zeros_like(self._before)
+        self._moved = self._drawn = self._pressed = np.zeros_like(self._before)
         if moving:
             p = self.world.particles
             pressed = self._pushed_back(self._changes)
             for name, at_surface in TRACTIONS.items():
                 if name in p.schema:
                     self._drawn = self._drawn + self._dragged(getattr(p, f"{name}_change"), p.V, at_surface)
-            self._moved = self._move(pressed + self._drawn)
+            self._moved, self._pressed = self._move(pressed + self._drawn), pressed
             self._carry_on()
         self._respond(self._moved)
 
     def tally(self, dt: float, step: float, least: float, sums: np.ndarray) -> None:
         """The length of a step in the metric P; for friction, whose steps are the shorter ones of Barzilai and Borwein,
         the work of tractions on bodies."""
-        work = self._drawn * self._moved
-        if self._changes is self.world.particles.xq:
-            work = np.einsum("nij,nj->ni", self._masses, self._moved) * self._moved
         volume = self.world.spacing**3
-        sums[sweeps.LENGTH] += float(work.sum()) / volume
-        if self._frictional:
+        work, drawn = self._pressed * self.accelerations(self._pressed), self._drawn * self._moved
+        sums[sweeps.LENGTH] += float((drawn if self._frictional else work).sum()) / volume
+        if not self._frictional:
+            sums[sweeps.CURVATURE] += float(drawn.sum()) / volume
+        else:
             p, walls, (begin, end, owner) = self.world.particles, self.world.walls, self._chunks
             seen = np.zeros((len(owner), 1), np.float32)
             levers.slips_seen(len(owner), begin, end, owner, walls.pairs, p.x, p.V, p.inverse_density,
