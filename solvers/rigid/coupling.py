@@ -51,6 +51,7 @@ class RigidCoupling(Coupling):
         self._touched, self._count = ti.ndarray(ti.i32, 1), 0
         self._linear, self._angular = ti.ndarray(vec3, (1, SIDES)), ti.ndarray(vec3, (1, SIDES))
         self._frictional, self._sweeps = False, 0
+        self._slid, self._told = self._before, False  # times dt, what has slid along bodies and moved them
         self._dt, self._chunks = 0.0, (np.zeros(0, np.int32),) * 3
         self._nu = material_table(world, "viscosity")
         self._thick = any(getattr(material, "viscosity", 0.0) for material in world.materials)
@@ -66,6 +67,7 @@ class RigidCoupling(Coupling):
         self._before = self._carried = self.world.walls.motion
         self._shift = walls.states.shift.copy()
         self.given = np.zeros_like(self._before)
+        self._slid, self._told = np.zeros_like(self._before), False
         self._masses, free = mass_matrices(walls), walls.free
         self._inverse = np.zeros_like(self._masses)
         self._inverse[free] = np.linalg.inv(self._masses[free])
@@ -103,7 +105,9 @@ class RigidCoupling(Coupling):
         """What has slid along bodies so far in this step moves them."""
         if self._count:
             p = self.world.particles
-            self._move(-self._dt * self._dt * self._dragged(p.wall_slide, p.m, 0.0))
+            slid = -self._dt * self._dt * self._dragged(p.wall_slide, p.m, 0.0)
+            self._move(slid - self._slid)
+            self._slid = slid
 
     def accelerations(self, forces: np.ndarray) -> np.ndarray:
         """(n, 6) what forces and torques do to each body."""
@@ -148,6 +152,9 @@ class RigidCoupling(Coupling):
 
     def tell_motion(self) -> None:
         """Densities change by how velocities have changed since particles were told of them (`wall_flux`)."""
+        if not self._told:
+            self.drag()  # of elastic bodies that have settled on it: at the end of the step it would be a blow
+            self._told = True
         self._carry_on()
         self._respond(self.world.walls.motion - self._before)
 
