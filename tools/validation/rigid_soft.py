@@ -52,8 +52,8 @@ def down_the_slope(what: str, mu: float, degrees: float, seconds: float) -> tupl
 
 @case
 def soft_incline(quick: bool) -> list[Result]:
-    """Coulomb: a block of rubber (1 MPa) on a rigid slab, fixed or free, and a rigid block on one of rubber, on slopes
-    1 degree below arctan(mu), where it stays (0.005 d in 1 s, quick 0.3 s), and 1 and 5 degrees above, where it slides
+    """Coulomb: a block of rubber (1 MPa) on a rigid slab, fixed or free, and a rigid block on one of rubber, on slopes 1
+    degree below arctan(mu), where it stays (0.005 d in 1 s, quick 0.3 s), and 1 and 5 degrees above, where it slides
     with g (sin - mu cos): within 1 % of g sin, for the edges of a rigid block meet bumps of half a percent of it."""
     results = []
     for what in ("soft on fixed", "soft on free", "rigid on soft"):
