@@ -22,7 +22,7 @@ SECONDS = {
     "test_rigid_joints": 20, "test_rigid_solver": 15, "test_rigid_motion": 6, "test_geometry": 7, "test_rigid_scene": 7,
     "test_mass": 5, "test_rigid_fluid": 15, "test_rigid_crowds": 8,
     "test_rigid_hostile": 20, "test_grab_rigid": 12, "test_viewer_rigid": 5,
-    "test_robots": 45, "test_rigid_second_opinion": 15,
+    "test_robots": 45, "test_rigid_soft": 45, "test_rigid_second_opinion": 15,
     "test_layers": 5, "test_backend": 5, "test_raster": 5, "test_surface_tension": 4,
 }  # fmt: skip
 

@@ -8,8 +8,6 @@ from pliant.boundary.walls import SIDES
 from pliant.core.frictions import Frictions
 
 G = 9.81
-MATERIALS = {"water": pl.Fluid(viscosity=1e-3), "honey": pl.Fluid(viscosity=0.5), "sand": pl.Granular(),
-             "jelly": pl.Elastic(young=1e5)}  # fmt: skip
 
 
 def pool(density, shape, depth=0.24, radius=0.015, size=0.48, **more):
@@ -20,24 +18,6 @@ def pool(density, shape, depth=0.24, radius=0.015, size=0.48, **more):
     scene.add(pl.Box(size=(size, depth, size), center=(0, depth / 2, 0)), pl.Fluid(), name="water")
     scene.add(shape, pl.Rigid(density=density), name="body")
     return scene
-
-
-@pytest.mark.parametrize("material", MATERIALS)
-@pytest.mark.parametrize("friction", [None, 0.5])
-def test_momentum_is_kept_in_collisions(material, friction):
-    """Something flies into a crate in space: what one loses the other gets, and no energy comes from nowhere."""
-    scene = pl.Scene(particle_radius=0.02, gravity=(0, 0, 0))
-    scene.add(pl.Box(size=(0.2, 0.2, 0.2), center=(-0.25, 0.03, 0.02)), MATERIALS[material], velocity=(2, 0, 0))
-    crate = pl.Box(size=(0.2, 0.2, 0.2)).rotate("y", 20)
-    scene.add(crate, pl.Rigid(density=500, friction=friction), name="crate")
-    sim = scene.build(quiet=True)
-    before, energy = sim.stats.momentum, sim.stats.kinetic_energy
-    while sim.time < 0.15:
-        sim.step()
-        stats = sim.stats
-        assert np.abs(stats.momentum - before).max() < 1e-5 * np.abs(before).max()
-        assert stats.kinetic_energy < energy * (1 + 1e-5)
-    assert sim["crate"].velocity[0] > 0.5
 
 
 @pytest.mark.parametrize("density", [1.0, 300.0, 3000.0])

@@ -61,7 +61,8 @@ SLOW = ("cantilever_frequency", "oscillating_plate", "turek_csm1", "turek_csm3",
         "resting", "incline", "rolling", "capstan", "on_sand", "cavity", "huppert", "lamb_oseen", "laplace",
         "oscillating_drop", "contact_angle", "wall_pressure", "hydrostatic_tanks", "round_column",
         "sliding", "dupuit", "submerged_slopes", "draughts", "restoring_moment", "added_mass", "terminal_speed",
-        "sinking_cube", "stack_of_cylinders", "flooded_cubes", "wedge_entry")  # fmt: skip
+        "sinking_cube", "stack_of_cylinders", "flooded_cubes", "wedge_entry", "soft_incline",
+        "grip", "rigid_on_sand")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES])

@@ -45,6 +45,7 @@ FIRST_STEP = 1.0  # replaced by the curvature after one sweep
 LONGEST_STEP = 20.0
 LONGEST_BOUND_STEP = 1e4  # few particles that touch move a stiff body as a whole: D takes it for far lighter
 SHORTEST_STEP = 0.1
+SHORTEST_BOUND_STEP = 1e-3  # sand that rubs on a light rigid body moves it with all that touches it at once
 
 
 @functools.cache
@@ -127,7 +128,7 @@ class FreeSweeps(Sweeps):
 class BoundSweeps(Sweeps):
     """Sweeps of pressures where couplings have a say."""
 
-    first_step = FIRST_STEP
+    first_step, shortest = FIRST_STEP, SHORTEST_STEP
 
     def run(self, tolerance: float, strictness: float, least: int, most: int) -> tuple[int, bool]:
         solver, step, iterations, goal = self.solver, self.first_step, 0, tolerance
@@ -138,7 +139,7 @@ class BoundSweeps(Sweeps):
             length, curvature = (solver.sum(k) for k in (sweeps.LENGTH, sweeps.CURVATURE))
             if curvature > 0.0:
                 longest = LONGEST_BOUND_STEP if solver.couplings else LONGEST_STEP
-                step = min(max(length / curvature, SHORTEST_STEP), longest)
+                step = min(max(length / curvature, self.shortest), longest)
             goal, error = self.goal(tolerance), max(solver.error(strictness), self.slip())
         return iterations, error <= goal
 
@@ -195,6 +196,7 @@ class FrictionSweeps(BoundSweeps):
     def __init__(self, solver: "Projection", dt: float, rubbing: Friction):
         super().__init__(solver, solver.world.particles.v, dt)
         self.friction = rubbing
+        self.shortest = SHORTEST_BOUND_STEP if solver.couplings else SHORTEST_STEP
 
     @property
     def changes(self) -> ti.Ndarray:
