@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 import pliant as pl
 
@@ -16,12 +15,21 @@ DRUM_CENTER = np.array([0.05, -0.15])  # its middle, from the hinge [m]
 # When the hinge of the bucket is where, and how far the bucket is turned: time [s], x, y [m], angle [degrees]
 PATH = np.array([[0.0, 0.92, 0.62, 60.0], [0.7, 0.92, 0.39, 60.0], [1.3, 0.80, 0.46, 20.0], [1.8, 0.68, 0.48, -25.0],
                  [2.3, 0.62, 0.55, -75.0], [3.0, 0.66, 0.80, -100.0]])  # fmt: skip
-CURVE = CubicSpline(PATH[:, 0], PATH[:, 1:], bc_type="clamped")
+TIMES = PATH[:, 0]
+SLOPES = np.zeros((len(PATH), 3))  # at rest at both ends
+SLOPES[1:-1] = (PATH[2:, 1:] - PATH[:-2, 1:]) / (TIMES[2:] - TIMES[:-2])[:, None]
 
 
 def place(t: float) -> tuple[np.ndarray, float]:
     """Where the hinge of the bucket should be (2,) [m], and the angle of the bucket [rad]."""
-    x, y, turned = CURVE(np.clip(t, PATH[0, 0], PATH[-1, 0]))
+    t = float(np.clip(t, TIMES[0], TIMES[-1]))
+    k = min(int(np.searchsorted(TIMES, t, "right")) - 1, len(TIMES) - 2)
+    step = TIMES[k + 1] - TIMES[k]
+    s = (t - TIMES[k]) / step
+    x, y, turned = (  # the cubic between two places, by Hermite
+        (1 - s) ** 2 * ((1 + 2 * s) * PATH[k, 1:] + s * step * SLOPES[k])
+        + s**2 * ((3 - 2 * s) * PATH[k + 1, 1:] + (s - 1) * step * SLOPES[k + 1])
+    )
     return np.array([x, y]), math.radians(turned)
 
 
@@ -41,7 +49,7 @@ def speeds(t: float) -> np.ndarray:
     return np.diff((angles(t + h) - angles(t - h)) / (2 * h), prepend=0.0)
 
 
-def beam(start: np.ndarray, end: np.ndarray, thick: float, broad: float) -> pl.Box:
+def beam(start: np.ndarray, end: np.ndarray, thick: float, broad: float) -> pl.Shape:
     """A beam from one point of the plane to another."""
     length, angle = float(np.hypot(*(end - start))), math.degrees(math.atan2(*(end - start)[::-1]))
     middle = (*(0.5 * (start + end)), 0.0)

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 # no worker is left alone with a long one at the end.
 SECONDS = {
     "test_scenes": 120, "test_viewer_window": 70, "test_validation": 55, "test_threads": 50, "test_run": 45,
-    "test_births": 45, "test_rigid_fluid": 45, "test_cli": 35, "test_grains": 30, "test_film": 30, "test_sampling": 30, "test_contact": 29,
+    "test_births": 45, "test_cli": 35, "test_grains": 30, "test_film": 30, "test_sampling": 30, "test_contact": 29,
     "test_gpu": 28, "test_commands": 28, "test_elastic": 28, "test_probes": 28, "test_rigid_contacts": 27,
     "test_grab": 25, "test_wall_forces": 24, "test_skinning": 24, "test_mesh_input": 22, "test_elastic_robust": 20,
     "test_viewer_web": 20, "test_friction": 17, "test_stores": 16, "test_player": 15, "test_start": 15,
     "test_walls": 14, "test_drag": 13, "test_inspect": 10, "test_tightness": 9, "test_simulation": 7,
     "test_rigid_joints": 20, "test_rigid_solver": 15, "test_rigid_motion": 6, "test_geometry": 7, "test_rigid_scene": 7,
-    "test_mass": 5, "test_rigid_fluid": 15, "test_rigid_crowds": 8,
+    "test_mass": 5, "test_rigid_fluid": 45, "test_rigid_crowds": 8,
     "test_rigid_hostile": 20, "test_grab_rigid": 12, "test_viewer_rigid": 5,
     "test_robots": 45, "test_rigid_soft": 45, "test_rigid_second_opinion": 15,
     "test_layers": 5, "test_backend": 5, "test_raster": 5, "test_surface_tension": 4,

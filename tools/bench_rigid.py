@@ -150,7 +150,7 @@ def measure(spec: Spec) -> dict[str, Any]:
 
     backend.start()
     sim = KINDS[spec.kind](spec).build(quiet=True)
-    motion = sim.stage("rigid")
+    motion: Any = sim.stage("rigid")
     for _ in range(spec.warm):
         sim.step()
     clock, load, rows, start = CouplingClock(motion.coupling), Load(), [], sim.time

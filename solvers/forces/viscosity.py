@@ -10,9 +10,10 @@ On the rest lattice it gives 1.02 times the true Laplacian of a shear flow, in d
 To the viscosity of the liquid comes a numerical one, damping d sqrt(|g| d): an incompressible fluid of particles keeps
 energy so well that the motion of particles about their places, once there, would go on for ever. Walls do not feel it.
 
-It acts after gravity and after the pressures of the last step (as in incremental pressure correction, van Kan 1986), for
-what is at rest is then at rest. Where it meets velocities before the pressures do, all falls by dt g between two solves,
-and walls, floats and stirrers drag on that: an error of first order in the step, and not a small one in thick liquids.
+It acts after gravity and after the pressures of the last step (as in incremental pressure correction, van Kan 1986):
+what is at rest is then at rest. Where it meets velocities before the pressures do, all falls by dt g between two
+solves, and walls, floats and stirrers drag on that: an error of first order in the step, and not a small one in thick
+liquids.
 
 No-slip walls pull on tangential velocities with the shear stress mu (v - v_wall) / phi on a particle's share of wall.
 """

@@ -138,7 +138,7 @@ class Detection:
     def __init__(self, forms: Sequence[PlacedForm]):
         self.n = len(forms)
         self.turn = np.array([p.rotation for p in forms]).reshape(-1, 3, 3)
-        self.offset = np.array([p.offset for p in forms]).reshape(-1, 3)
+        self.offset: np.ndarray = np.array([p.offset for p in forms]).reshape(-1, 3)
         kinds = list(dict.fromkeys(p.form for p in forms))
         number = {id(form): k for k, form in enumerate(kinds)}
         self.form = np.array([number[id(p.form)] for p in forms], np.int32)
@@ -149,7 +149,8 @@ class Detection:
         self.bounded = np.setdiff1d(np.arange(self.n), self.unbounded)
         kind_of = np.array([p.form.parts[0, KIND] if len(p.form.parts) == 1 else -1 for p in forms])
         self.planes = np.flatnonzero(kind_of == PLANE)
-        self.normal = np.array([forms[k].form.parts[0, SIZES : SIZES + 3] for k in self.planes], float).reshape(-1, 3)
+        normals = [forms[k].form.parts[0, SIZES : SIZES + 3] for k in self.planes.tolist()]
+        self.normal = np.array(normals).reshape(-1, 3).astype(float)
         self.parts_of = np.array([len(p.form.parts) for p in forms], np.int32)
         self.is_box = np.array([p.form.is_box for p in forms], bool)
         self.weight = np.array([len(p.form.features) for p in forms]) / FEATURES_EACH
@@ -174,7 +175,7 @@ class Detection:
             rows[:, FIRST], rows[:, FIRST + 1] = divmod(len(grid), PAGE)
             some[:, [BEGIN, STOP]] += len(features)
             form[k] = len(groups), len(groups) + len(some), len(parts)
-            size[k, REACH] = min(np.linalg.norm(0.5 * (kind.high - kind.low)), UNBOUNDED)
+            size[k, REACH] = min(float(np.linalg.norm(0.5 * (kind.high - kind.low))), UNBOUNDED)
             size[k, THICKNESS] = kind.thickness
             features, parts = np.concatenate([features, kind.features]), np.concatenate([parts, rows])
             groups = np.concatenate([groups, some])
@@ -256,9 +257,9 @@ class Detection:
         self.pose = backend.reupload(self.pose, pose.astype(np.float32), ti.f32)
         self.pairs = backend.reupload(self.pairs, pair, ti.i32)
         if self.contact is None or self.contact.shape[0] < c.KEPT * m:
-            rows = 2 * m
-            self.contact, self.key = ti.ndarray(ti.f32, (c.KEPT * rows, GAP + 1)), ti.ndarray(ti.i32, c.KEPT * rows)
-            self.many, desks = ti.ndarray(ti.i32, rows), backend.desks(rows)
+            room = 2 * m
+            self.contact, self.key = ti.ndarray(ti.f32, (c.KEPT * room, GAP + 1)), ti.ndarray(ti.i32, c.KEPT * room)
+            self.many, desks = ti.ndarray(ti.i32, room), backend.desks(room)
             self.real, self.whole = ti.ndarray(ti.f32, (desks, c.REALS)), ti.ndarray(ti.i32, (desks, c.INTS))
         work = np.where(pair[:, BOXES] == 1, 1.0, 1.0 + self.weight[pair[:, A]] + self.weight[pair[:, B]]).sum()
         with backend.threads_for(int(work)):

@@ -24,7 +24,8 @@ def feature(kind: int, radius: float, p: Any, u: Any = ZERO, v: Any = ZERO, out:
 def grouped(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The same features with those of a kind that are near to each other next to each other (in the order of Morton
     1966), and groups of them: balls that contain their curves, radius included."""
-    table, groups = [], []
+    table: list[np.ndarray] = []
+    groups: list[list[Any]] = []
     for those in np.unique(features[:, [RANK, 0, RADIUS]], axis=0):
         some = features[(features[:, [RANK, 0, RADIUS]] == those).all(axis=1)]
         middle, reach = _balls(some)

@@ -2,7 +2,7 @@
 disk like the maps of walls, and features of the surface."""
 
 import hashlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def distance_grid(shape: Shape) -> DistanceGrid:
                           "intersect it with a Box, or take a Plane.")  # fmt: skip
     name = f"contact grid {GRID_VERSION} {CELLS} {FEWEST_CELLS} {PADDING} {shape.key()}"
     path = cache_folder() / "maps" / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.npz"
-    stored = kept(path, DistanceGrid._fields)
+    stored: Any = kept(path, DistanceGrid._fields)
     if stored is None:
         stored = _sampled(shape, bounds)._asdict()
         keep(path, {name: np.asarray(value) for name, value in stored.items()})

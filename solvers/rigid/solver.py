@@ -253,7 +253,7 @@ class RigidSolver:
             self._fly(bodies, np.flatnonzero(rest), dt, dv, dw)
         if len(active):
             self._take(bodies, active, dt)
-        if start is not None:
+        if start is not None and joints is not None:
             self.rows.take_positions(joints, bodies)
         return self._forces(bodies, contacts, joints, dt)
 
@@ -314,7 +314,7 @@ class RigidSolver:
              m: int, substeps: int, dt: float) -> None:  # fmt: skip
         h, rows = dt / substeps, self.rows
         jointed = joints is not None and len(joints) > 0
-        if jointed:
+        if joints is not None and jointed:
             rows.fill(joints, bodies, place, h)
         bouncy = int(m > 0 and bool((contacts.restitution > 0).any()))
         sweeps = min(max(SWEEPS // max(m, 1), 1), MOST_SWEEPS)

@@ -1,6 +1,7 @@
 """Rigid bodies against measurements: a cube that sinks, cylinders that collapse, cubes in a flood; and a wedge that
 hits water, against Wagner's theory."""
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -96,7 +97,8 @@ def stack_of_cylinders(quick: bool) -> list[Result]:
     gate = scene.add(pl.Box(size=(0.01, 0.1, 0.1), center=(6 * ROD + 0.0052, 0.052, 0)), pl.Rigid(friction=0.0),
                      name="gate")  # fmt: skip
     gate.move(lambda t: (5.0 if t > 0.3 else 0.0, 0, 0))  # faster than they follow
-    names, rise = [], ROD * math.sqrt(0.75)
+    names: list[str] = []
+    rise = ROD * math.sqrt(0.75)
     for layer in range(6):
         for k in range(6 - layer % 2):
             names.append(f"rod{len(names) + 1}")
@@ -126,7 +128,8 @@ def flooded_cubes(quick: bool) -> list[Result]:
     for count in (3,) if quick else (3, 6):
         sim = dam_break_cubes.build(radius=cube / (10 if quick else 15), cubes=count).build(quiet=True)
         times = sorted({t for curve in CUBES[count] for t, _ in curve})
-        track = follow(sim, tuple((t, 0.0) for t in times), lambda sim=sim, name=f"cube{count}": sim[name].position)
+        top = sim[f"cube{count}"]
+        track = follow(sim, tuple((t, 0.0) for t in times), functools.partial(getattr, top, "position"))
         for axis, curve in enumerate(CUBES[count]):
             at = np.interp([t for t, _ in curve], times, track[:, axis])
             error = mean_error(at, curve) / cube
