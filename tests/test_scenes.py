@@ -40,6 +40,7 @@ LOW = {  # options of build(), and seconds after which check() holds
     "sand_piles": ({"radius": 0.014, "seconds": 1.2}, 2.1),
     "sandstorm": ({"radius": 0.018}, 0.8),
     "seeping_dam": ({"radius": 0.02}, 1.2),
+    "ship": ({"radius": 0.03}, 1.6),
     "squeezed_stack": ({"radius": 0.017, "dt": 4e-3}, 1.6),
     "still_water": ({"radius": 0.03}, 3.0),
     "twisted_beam": ({"radius": 0.05, "turns": 2.0, "seconds": 0.2}, 0.6),
