@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 import pliant as pl
 
@@ -16,12 +15,20 @@ DRUM_CENTER = np.array([0.05, -0.15])  # its middle, from the hinge [m]
 # When the hinge of the bucket is where, and how far the bucket is turned: time [s], x, y [m], angle [degrees]
 PATH = np.array([[0.0, 0.92, 0.62, 60.0], [0.7, 0.92, 0.39, 60.0], [1.3, 0.80, 0.46, 20.0], [1.8, 0.68, 0.48, -25.0],
                  [2.3, 0.62, 0.55, -75.0], [3.0, 0.66, 0.80, -100.0]])  # fmt: skip
-CURVE = CubicSpline(PATH[:, 0], PATH[:, 1:], bc_type="clamped")
 
 
 def place(t: float) -> tuple[np.ndarray, float]:
-    """Where the hinge of the bucket should be (2,) [m], and the angle of the bucket [rad]."""
-    x, y, turned = CURVE(np.clip(t, PATH[0, 0], PATH[-1, 0]))
+    """Where the hinge of the bucket should be (2,) [m], and the angle of the bucket [rad]: a cubic Hermite spline, with
+    the slopes of Catmull and Rom, that begins and ends at rest."""
+    times, points = PATH[:, 0], PATH[:, 1:]
+    k = int(np.clip(np.searchsorted(times, t, side="right") - 1, 0, len(PATH) - 2))
+    h = times[k + 1] - times[k]
+    s = float(np.clip((t - times[k]) / h, 0.0, 1.0))
+    slopes = np.zeros_like(points)
+    slopes[1:-1] = (points[2:] - points[:-2]) / (times[2:] - times[:-2])[:, None]
+    step = 3 * s**2 - 2 * s**3
+    x, y, turned = (points[k] + step * (points[k + 1] - points[k])
+                    + h * s * (1 - s) * ((1 - s) * slopes[k] - s * slopes[k + 1]))  # fmt: skip
     return np.array([x, y]), math.radians(turned)
 
 

@@ -19,7 +19,8 @@ SECONDS = {
     "test_grab": 25, "test_wall_forces": 24, "test_skinning": 24, "test_mesh_input": 22, "test_elastic_robust": 20,
     "test_viewer_web": 20, "test_friction": 17, "test_stores": 16, "test_player": 15, "test_start": 15,
     "test_walls": 14, "test_drag": 13, "test_inspect": 10, "test_tightness": 9, "test_simulation": 7,
-    "test_rigid_joints": 20, "test_rigid_soft": 45, "test_rigid_solver": 15, "test_rigid_motion": 6, "test_geometry": 7, "test_rigid_scene": 7,
+    "test_rigid_soft": 22, "test_rigid_joints": 20,
+    "test_rigid_solver": 15, "test_rigid_motion": 6, "test_geometry": 7, "test_rigid_scene": 7,
     "test_mass": 5,
     "test_layers": 5, "test_backend": 5, "test_raster": 5, "test_surface_tension": 4,
 }  # fmt: skip

@@ -32,7 +32,7 @@ from pliant.solvers.stage import material_table
 # Tractions of sand, which act at its particles (0), and of elastic bodies, at the surface (1)
 TRACTIONS = {"wall_traction": 0.0, "wall_rub": 1.0}
 # Sweeps of a step in which sand touches a rigid body. Few of its particles do, and their error counts little in the
-# mean: after 5 sweeps a box on sand rocks for ever, at 0.05 rad/s, after 20 a coarse one does; after 30 they rest (3e-4).
+# mean: after 5 sweeps a box on sand rocks for ever, at 0.05 rad/s, after 20 a coarse one does; after 30 they rest.
 LEAST_ON_SAND = 30
 
 
