@@ -73,5 +73,5 @@ def check(sim: pl.Simulation) -> None:
         assert np.allclose(force, -sim[finger].force, rtol=1e-3, atol=1e-3 * weight), "action is not reaction"
     if sim["right motor"].displacement < 0.0:
         assert sim.time < LIFTED or lag(sim)[1] < -0.02, "the ball hangs in the air"
-    elif LIFTED < sim.time and mu * min(pressure(sim)) > weight:
+    elif sim.time > LIFTED and mu * min(pressure(sim)) > weight:
         assert np.abs(lag(sim)).max() < 0.03, "the ball slips"
