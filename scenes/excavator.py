@@ -92,7 +92,7 @@ def build(radius: float = 0.01, friction_angle: float = 35.0, grains: int = 0) -
     scoop = scene.add(shape, steel, name="bucket", colors="grey")
     for k, (name, one, other) in enumerate((("shoulder", boom, None), ("elbow", arm, boom), ("wrist", scoop, arm))):
         scene.hinge(one, other, at=at[k], axis="z", speed=lambda t, k=k: float(speeds(t)[k]), name=name)
-    scene.camera = pl.Camera(position=(1.0, 1.5, 1.9), target=(0.55, 0.4, 0), fov=34)
+    scene.camera = pl.Camera(position=(1.0, 1.5, 1.9), target=(0.55, 0.5, 0), fov=37)
     return scene
 
 
