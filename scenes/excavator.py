@@ -15,21 +15,20 @@ DRUM_CENTER = np.array([0.05, -0.15])  # its middle, from the hinge [m]
 # When the hinge of the bucket is where, and how far the bucket is turned: time [s], x, y [m], angle [degrees]
 PATH = np.array([[0.0, 0.92, 0.62, 60.0], [0.7, 0.92, 0.39, 60.0], [1.3, 0.80, 0.46, 20.0], [1.8, 0.68, 0.48, -25.0],
                  [2.3, 0.62, 0.55, -75.0], [3.0, 0.66, 0.80, -100.0]])  # fmt: skip
-TIMES = PATH[:, 0]
-SLOPES = np.zeros((len(PATH), 3))  # at rest at both ends
-SLOPES[1:-1] = (PATH[2:, 1:] - PATH[:-2, 1:]) / (TIMES[2:] - TIMES[:-2])[:, None]
 
 
 def place(t: float) -> tuple[np.ndarray, float]:
-    """Where the hinge of the bucket should be (2,) [m], and the angle of the bucket [rad]."""
-    t = float(np.clip(t, TIMES[0], TIMES[-1]))
-    k = min(int(np.searchsorted(TIMES, t, "right")) - 1, len(TIMES) - 2)
-    step = TIMES[k + 1] - TIMES[k]
-    s = (t - TIMES[k]) / step
-    x, y, turned = (  # the cubic between two places, by Hermite
-        (1 - s) ** 2 * ((1 + 2 * s) * PATH[k, 1:] + s * step * SLOPES[k])
-        + s**2 * ((3 - 2 * s) * PATH[k + 1, 1:] + (s - 1) * step * SLOPES[k + 1])
-    )
+    """Where the hinge of the bucket should be (2,) [m], and the angle of the bucket [rad]: a cubic Hermite spline, with
+    the slopes of Catmull and Rom, that begins and ends at rest."""
+    times, points = PATH[:, 0], PATH[:, 1:]
+    k = int(np.clip(np.searchsorted(times, t, side="right") - 1, 0, len(PATH) - 2))
+    h = times[k + 1] - times[k]
+    s = float(np.clip((t - times[k]) / h, 0.0, 1.0))
+    slopes = np.zeros_like(points)
+    slopes[1:-1] = (points[2:] - points[:-2]) / (times[2:] - times[:-2])[:, None]
+    step = 3 * s**2 - 2 * s**3
+    x, y, turned = (points[k] + step * (points[k + 1] - points[k])
+                    + h * s * (1 - s) * ((1 - s) * slopes[k] - s * slopes[k + 1]))  # fmt: skip
     return np.array([x, y]), math.radians(turned)
 
 
@@ -49,7 +48,7 @@ def speeds(t: float) -> np.ndarray:
     return np.diff((angles(t + h) - angles(t - h)) / (2 * h), prepend=0.0)
 
 
-def beam(start: np.ndarray, end: np.ndarray, thick: float, broad: float) -> pl.Shape:
+def beam(start: np.ndarray, end: np.ndarray, thick: float, broad: float) -> pl.Box:
     """A beam from one point of the plane to another."""
     length, angle = float(np.hypot(*(end - start))), math.degrees(math.atan2(*(end - start)[::-1]))
     middle = (*(0.5 * (start + end)), 0.0)
@@ -93,7 +92,7 @@ def build(radius: float = 0.01, friction_angle: float = 35.0, grains: int = 0) -
     scoop = scene.add(shape, steel, name="bucket", colors="grey")
     for k, (name, one, other) in enumerate((("shoulder", boom, None), ("elbow", arm, boom), ("wrist", scoop, arm))):
         scene.hinge(one, other, at=at[k], axis="z", speed=lambda t, k=k: float(speeds(t)[k]), name=name)
-    scene.camera = pl.Camera(position=(1.0, 1.5, 1.9), target=(0.55, 0.4, 0), fov=34)
+    scene.camera = pl.Camera(position=(1.0, 1.5, 1.9), target=(0.55, 0.5, 0), fov=37)
     return scene
 
 

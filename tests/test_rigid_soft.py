@@ -12,7 +12,8 @@ from pliant.tools.validation import rigid_soft
 G = 9.81
 
 
-@pytest.mark.parametrize("pressure", [pl.DFSPH(), pl.IISPH()], ids=["DFSPH", "IISPH"])
+@pytest.mark.parametrize("pressure", [
+    pytest.param(pl.DFSPH(), id="DFSPH"), pytest.param(pl.IISPH(), id="IISPH", marks=pytest.mark.slow)])  # fmt: skip
 @pytest.mark.parametrize("one, other", list(itertools.combinations_with_replacement(rigid_soft.KINDS, 2)))
 def test_collisions_keep_momentum_and_angular_momentum(one, other, pressure):
     """Of every pair, rough, off-centre and askew; and no energy comes from nowhere. What seeps into sand takes its
@@ -84,7 +85,9 @@ def test_friction_of_an_elastic_body_acts_at_the_surface_of_a_wall():
     assert force < 0 and torque == pytest.approx(-R * force, rel=0.03)
 
 
-@pytest.mark.parametrize("options, height", [({"drop": 0.0}, 0.39), ({"drop": 0.0, "friction": 0.05}, 0.1)])
+@pytest.mark.parametrize("options, height", [
+    pytest.param({"drop": 0.0}, 0.39, marks=pytest.mark.slow),
+    pytest.param({"drop": 0.0, "friction": 0.05}, 0.1, marks=pytest.mark.slow)])  # fmt: skip
 def test_fingers_lift_what_friction_can_bear(options, height):
     sim = gripper.build(radius=0.016, **options).build(quiet=True)
     sim.run(seconds=1.6)

@@ -47,7 +47,7 @@ TRACTIONS = {"wall_traction": 0.0, "wall_rub": 1.0}
 LIGHT = 10.0  # times its own mass is what touches a body that counts as light
 ROUNDS, SETTLED = 8, 1e-4  # of finding out which pressures change; share of a motion that is no change any more
 # Sweeps of a step in which sand touches a rigid body. Few of its particles do, and their error counts little in the
-# mean: after 5 sweeps a box on sand rocks for ever, at 0.05 rad/s, after 20 a coarse one; after 30 they rest (3e-4).
+# mean: after 5 sweeps a box on sand rocks for ever, at 0.05 rad/s, after 20 a coarse one does; after 30 they rest.
 LEAST_ON_SAND = 30
 
 

@@ -53,7 +53,7 @@ def down_the_slope(what: str, mu: float, degrees: float, seconds: float) -> tupl
 @case
 def soft_incline(quick: bool) -> list[Result]:
     """Coulomb: a block of rubber (1 MPa) on a rigid slab, fixed or free, and a rigid block on one of rubber, on slopes
-    1 degree below arctan(mu), where it stays (0.005 d in 1 s, quick 0.3 s), and 1 and 5 degrees above, where it slides
+    1 degree below arctan(mu), where it stays (0.005 d in 1 s, quick 0.3 s), and 1 and 5 above, where it slides
     with g (sin - mu cos): within 1 % of g sin, for the edges of a rigid block meet bumps of half a percent of it."""
     results = []
     for what in ("soft on fixed", "soft on free", "rigid on soft"):
@@ -73,8 +73,7 @@ def soft_incline(quick: bool) -> list[Result]:
 @case
 def grip(quick: bool) -> list[Result]:
     """The scene `gripper`: two fingers hold a soft ball of 1.7 kg for 10 s (quick 0.5 s) after it was carried, by
-    m g / 2 of friction each, and it creeps by less than 1e-4 of its radius; it falls when they open and where mu is
-    0.05."""
+    m g / 2 of friction each, and it creeps by less than 1e-4 of its radius; it falls when they open and by mu 0.05."""
     radius = 0.012 if quick else 0.0081
     sim = gripper.build(radius=radius, drop=0).build(quiet=True)
     sim.run(seconds=3.5 if quick else 6.0)
@@ -132,8 +131,8 @@ def material(kind: str, mu: float | None) -> pl.Material:
 def pairs(quick: bool) -> list[Result]:
     """A cube of 20 cm flies into another one at 2 m/s, off-centre and askew, without gravity: every pair of fluid,
     sand, elastic and rigid, smooth and rough. Momentum stays within 1e-6 of m v, angular momentum within 1e-4 of m v
-    times the side, and no energy comes from nowhere. Water that seeps into sand goes from particle to particle, and takes
-    its angular momentum from one place to the other: that pair is only reported."""
+    times the side, and no energy comes from nowhere. Water that seeps into sand goes from particle to particle, and
+    takes its angular momentum from one place to the other: that pair is only reported."""
     results, side, speed = [], 0.2, 2.0
     for one, other in itertools.combinations_with_replacement(KINDS, 2):
         for mu in (0.5,) if quick else (None, 0.5):
