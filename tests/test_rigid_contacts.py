@@ -552,3 +552,15 @@ def test_pairs_that_are_left_out():
     assert set(zip(c.a, c.b, strict=True)) == {(1, 2)}
     empty = Detection(formed([CUBE])).contacts(bodies_at([(0, 0, 0)]), 0.01)
     assert empty.gap.shape == (0,) and empty.normal.shape == (0, 3)
+
+
+@pytest.mark.parametrize("overlap", [0.0, 1e-4, 2e-3])
+@pytest.mark.parametrize("angle", [0.0, 0.06])
+def test_parallel_cylinders_whose_ends_are_flush(overlap, angle):
+    """However deep one lies in the other, it is held at both ends, across the axes."""
+    rod = pl.Cylinder(radius=0.05, height=1.0, axis="z")
+    c = touching([rod, rod], [(0, 0, 0), (0.1 - overlap, 0, 0)], [None, turned((1, 0, 0), angle)])
+    deep = c.gap < 1e-5 - overlap
+    assert deep.sum() == 2 and np.allclose(c.gap[deep], -overlap, atol=2e-5)
+    assert np.allclose(np.abs(c.normal[deep][:, 0]), 1.0, atol=1e-3)
+    assert sorted(np.sign(c.point[deep][:, 2]).tolist()) == [-1.0, 1.0] and np.abs(c.point[deep][:, 2]).min() > 0.49

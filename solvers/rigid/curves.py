@@ -58,6 +58,7 @@ SAME = 0.998  # cosine (3.6 degrees) of normals that are the same along a curve
 LEVEL = 2e-3  # of the radius of a circle: if three of eight points lie so near the deepest, it stands on its plane
 BLUNT = 0.3  # length of a combined normal: sides of a blade that look away from each other have none
 END = 1e-4  # of a segment: nearer to its ends, the points there are in charge
+OUTSIDE = 0.5  # of its radius: an axis that far from a surface is well outside of it
 CLEARLY = 1e-2  # of the distance at which contacts merge: a minimum between two ends is deeper than they by so much
 MOST_MINIMA = 5  # along one curve
 MINIMUM = 16  # codes of minima and ends begin here, after those of points of a circle
@@ -225,11 +226,19 @@ def reached(desk: ti.i32, n: vec3, d: ti.f32, real: ti.template(), whole: ti.tem
 
 
 @ti.func
+def _in_charge(desk: ti.i32, at: ti.f32, d: ti.f32, real: ti.template()):
+    """Whether a place on a segment, at that distance, is its own, and not that of a point at its end. The axis of a
+    cylinder has no such points, and its rims are of no help where they are flush with those of a parallel one and a
+    little within it: there they are nearest to its flat end. Where the axis itself is within, rims are in charge."""
+    return (at > END and at < 1.0 - END) or (real[desk, FLAT] > 0.0 and d > OUTSIDE * real[desk, R_])
+
+
+@ti.func
 def items(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.i32:
     """What is added of a minimum: the minimum if it is deeper than its ends or near them, and the ends if not."""
     length, at, d = vector(desk, CURVE_U, real).norm(), real[desk, AT], real[desk, DEPTH_T]
     begin, end, merge = real[desk, ENDS], real[desk, ENDS + 1], real[desk, MERGE]
-    inner = whole[desk, SHAPE] == CIRCLE or (at > END and at < 1.0 - END)
+    inner = whole[desk, SHAPE] == CIRCLE or _in_charge(desk, at, d, real)
     if real[desk, FLAT] > 0.0:  # an axis whose ends are no points: within a parallel one it would be forgotten
         real[desk, MISSED] = ti.min(real[desk, MISSED], d)
     long = (end - begin) * length > 2.0 * merge
@@ -250,7 +259,8 @@ def next_item(desk: ti.i32, real: ti.template(), whole: ti.template()) -> ti.i32
     bent = code == base and real[desk, R_] == 0.0 and (real[desk, SHARP] < SAME or whole[desk, ROUNDS] == 1)
     if code > base:
         at = real[desk, ENDS + ti.min(code - base - 1, 1)]
-        wanted = whole[desk, LONG] == 1 and at > END and at < 1.0 - END
+        d = real[desk, END_DEPTHS + ti.min(code - base - 1, 1)]
+        wanted = whole[desk, LONG] == 1 and _in_charge(desk, at, d, real)
     whole[desk, CODE], whole[desk, TURN], whole[desk, BENT], real[desk, T] = code, 0, ti.cast(bent, ti.i32), at
     if code == base + 3:
         state = NEXT
