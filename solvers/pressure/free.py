@@ -114,7 +114,10 @@ class FreeGroups:
         rows, bodies, touching = self._find()
         if not len(rows):
             return  # as in a pool
-        moving = self._moving(rows, bodies, touching, groups(p.numpy("x")[rows] * ~periodic, world.h))
+        x = p.numpy("x")[rows]
+        if not np.isfinite(x).all():
+            return  # the step will be taken back
+        moving = self._moving(rows, bodies, touching, groups(x * ~periodic, world.h))
         known = np.isfinite(moving.v).all() and np.isfinite(moving.s).all()
         if not known or not (moving.s.any() or moving.gained.any()):
             return  # nothing free is displaced, or the step has broken down and will be taken back
