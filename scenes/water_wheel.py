@@ -37,8 +37,8 @@ def build(radius: float = 0.0125, brake: float = 4.0, flow: float = 2.2) -> pl.S
 
 
 def check(sim: pl.Simulation) -> None:
-    """The wheel stays on its axle. Water turns it against the brake, with less than its own power: that of its flow, and
-    of its fall to the bottom of the box."""
+    """The wheel stays on its axle. Water turns it against the brake, with less than its own power: that of its flow,
+    and of its fall to the bottom of the box."""
     assert np.linalg.norm(sim["wheel"].position) < 0.01
     if sim.time > 2.0:
         axle, flume = sim.scene.settings.joints[0], sim.scene.settings.sources[0]

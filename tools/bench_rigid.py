@@ -207,8 +207,9 @@ def table(results: list[dict[str, Any]]) -> Table:
         ms, theirs = r["ms"], ("-", "-")
         if "peer" in r:
             theirs = f"{r['peer']['ms']['total']:.1f}", f"{r['ratio']:.2f}"
-        made.add_row(r["kind"], f"{r['bodies']:,}", f"{r['particles']:,}", f"{ms['total']:.2f}", f"{r['ms_mean']:.2f}",
-                     f"{r['real_time']:.2f}", f"{100 * r['share']:.0f} %", f"{ms['walls']:.1f}", *theirs)  # fmt: skip
+        made.add_row(r["kind"], f"{r['bodies']:,.0f}", f"{r['particles']:,.0f}", f"{ms['total']:.2f}",
+                     f"{r['ms_mean']:.2f}", f"{r['real_time']:.2f}", f"{100 * r['share']:.0f} %", f"{ms['walls']:.1f}",
+                     *theirs)  # fmt: skip
     return made
 
 

@@ -65,16 +65,17 @@ class RigidCoupling(Coupling):
         self._changes: ti.Ndarray | None = None
         self._touched, self._count = ti.ndarray(ti.i32, 1), 0
         self._linear, self._angular = ti.ndarray(vec3, (1, SIDES)), ti.ndarray(vec3, (1, SIDES))
-        self._frictional, self._sweeps = False, 0
+        self._frictional, self._sweeps, self._responds = False, 0, False
         self._slid, self._told = self._before, False  # times dt, what has slid along bodies and moved them
         self._dt, self._chunks, self._shared = 0.0, (np.zeros(0, np.int32),) * 3, Shared()
+        self._touching = self._first = self._alone = np.zeros(0, int)  # bodies, their first chunks, who shares nothing
         self._nu = material_table(world, "viscosity")
         self._thick = any(getattr(material, "viscosity", 0.0) for material in world.materials)
 
     @property
     def touched(self) -> np.ndarray:
         """Numbers of the free bodies that particles touch in this step."""
-        return np.unique(self._chunks[2])
+        return self._touching
 
     def begin(self, dt: float) -> None:
         """Finds who touches free bodies, once particles have been told of their velocities as they are."""
@@ -91,13 +92,18 @@ class RigidCoupling(Coupling):
         walls.lightness = self._inverse.reshape(-1, 36).astype(np.float32)
         if self._count:
             self.world.particles.body_response.fill(0.0)
+        self._responds = False  # whether the field has something other than zeros
         begin, end, owner = walls.chunks
         mine = free[owner] if len(owner) else np.zeros(0, bool)
         self._chunks, self._count, self._shared = (begin[mine], end[mine], owner[mine]), 0, Shared()
+        self._touching = self._first = np.zeros(0, int)
         if mine.any():
             pairs = np.concatenate([_part(walls.pairs, b, e) for b, e in _runs(*self._chunks[:2])])
             touched = np.unique(pairs // SIDES).astype(np.int32)
+            self._first = np.flatnonzero(np.diff(self._chunks[2], prepend=-1))
+            self._touching = self._chunks[2][self._first]
             self._shared = Shared.of(pairs, np.repeat(owner[mine], end[mine] - begin[mine]))
+            self._alone = np.setdiff1d(self._touching[self._single[self._touching]], self._shared.pairs)
             self._count = len(touched)
             if self._touched.shape[0] < self._count:
                 self._touched = ti.ndarray(ti.i32, 2 * self._count)
@@ -114,7 +120,8 @@ class RigidCoupling(Coupling):
         sums = np.zeros((len(owner), levers.DRAGS), np.float32)
         levers.drag_on(len(owner), begin, end, owner, walls.pairs, p.x, p.m, p.material, self._nu, p.wall_drag,
                        p.wall_velocity, p.v, p.inverse_density, walls.table, walls.sides, sums)  # fmt: skip
-        moved = self._solve(self._dt * self._by_wall(sums), drag_matrices)
+        bodies = self.touched
+        moved = self._solve(self._dt * self._by_wall(sums), drag_matrices, bodies[self._single[bodies]])
         self._carry(moved)
         self._carried = self.world.walls.motion + moved
 
@@ -203,7 +210,7 @@ class RigidCoupling(Coupling):
         total, shared = self._by_wall(sums), self._shared
         touching = symmetric(total[:, levers.SIX :])
         light = bool((touching[:, 0, 0] > LIGHT * self._masses[:, 0, 0])[self.world.walls.free].any())
-        z = self._solve(total, symmetric)
+        z = self._solve(total, symmetric, self._alone)
         if len(shared.pairs):
             between = np.zeros((len(shared.pairs), levers.SIX * levers.SIX), np.float32)
             levers.gather_shared(len(between), *shared.rows, p.V, p.D, p.residual, p.q, p.inside, least, step,
@@ -248,11 +255,15 @@ class RigidCoupling(Coupling):
     def finish(self, dt: float) -> None:
         self._carry_on()
         self.world.particles.body_response.fill(0.0)
+        self._responds = False
 
     # --- parts ------------------------------------------------------------------------------------------
 
     def _respond(self, motion: np.ndarray) -> None:
-        walls = self.world.walls
+        walls, moves = self.world.walls, bool(motion.any())
+        if not (moves or self._responds):
+            return  # nothing to tell, as before
+        self._responds = moves
         levers.respond(self._count, self._touched, walls.table, walls.sides, self._linear, self._angular,
                        motion.astype(np.float32), self.world.particles.body_response)  # fmt: skip
 
@@ -285,11 +296,10 @@ class RigidCoupling(Coupling):
                           traction, at_surface, walls.table, walls.sides, sums)  # fmt: skip
         return self._by_wall(sums)
 
-    def _solve(self, total: np.ndarray, matrices: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """(n, 6) how bodies move by the forces that begin the rows of `total`, where `matrices` of the rest of these
-        add to their inertias."""
-        bodies = np.unique(self._chunks[2])
-        bodies = bodies[self._single[bodies]]
+    def _solve(self, total: np.ndarray, matrices: Callable[[np.ndarray], np.ndarray],
+               bodies: np.ndarray) -> np.ndarray:  # fmt: skip
+        """(n, 6) how these bodies, and all mechanisms, move by the forces that begin the rows of `total`, where
+        `matrices` of the rest of these add to their inertias."""
         found = np.zeros_like(self._before)
         A = self._masses[bodies] + matrices(total[bodies, levers.SIX :])
         found[bodies] = np.linalg.solve(A, total[bodies, : levers.SIX, None])[..., 0]
@@ -299,9 +309,9 @@ class RigidCoupling(Coupling):
         return found
 
     def _by_wall(self, sums: np.ndarray) -> np.ndarray:
-        """Sums of chunks, wall by wall."""
+        """Sums of chunks, which are sorted by walls, wall by wall."""
         total = np.zeros((len(self._before), sums.shape[1]))
-        np.add.at(total, self._chunks[2], sums)
+        total[self._touching] = np.add.reduceat(sums, self._first, axis=0, dtype=float)
         return total
 
     def _move(self, impulse: np.ndarray) -> np.ndarray:
