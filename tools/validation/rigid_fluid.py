@@ -153,7 +153,7 @@ def terminal_speed(quick: bool) -> list[Result]:
                   pl.Fluid(viscosity=nu), name="oil")  # fmt: skip
         scene.add(pl.Sphere(radius=R, center=(0, 0.45 * length, 0)), pl.Rigid(density=density), name="ball")
         sim = scene.build(quiet=True)
-        sim.run(seconds=0.1)
+        sim.run(seconds=0.5)
         start, place = sim.time, float(sim["ball"].position[1])
         sim.run(seconds=0.1)
         speed = (float(sim["ball"].position[1]) - place) / (sim.time - start)
