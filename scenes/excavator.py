@@ -48,7 +48,7 @@ def speeds(t: float) -> np.ndarray:
     return np.diff((angles(t + h) - angles(t - h)) / (2 * h), prepend=0.0)
 
 
-def beam(start: np.ndarray, end: np.ndarray, thick: float, broad: float) -> pl.Box:
+def beam(start: np.ndarray, end: np.ndarray, thick: float, broad: float) -> pl.Shape:
     """A beam from one point of the plane to another."""
     length, angle = float(np.hypot(*(end - start))), math.degrees(math.atan2(*(end - start)[::-1]))
     middle = (*(0.5 * (start + end)), 0.0)

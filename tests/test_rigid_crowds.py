@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pliant as pl
-from pliant.boundary.walls import SIDES
+from pliant.boundary.wall_sides import SIDES
 from pliant.solvers.rigid.articulation import Articulation
 from pliant.solvers.rigid.sharing import Shared
 

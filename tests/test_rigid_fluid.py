@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pliant as pl
-from pliant.boundary.walls import SIDES
+from pliant.boundary.wall_sides import SIDES
 from pliant.core.frictions import Frictions
 
 G = 9.81

@@ -323,10 +323,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2, help="threads of both sides (2)")
     parser.add_argument("--iterations", type=int, help="exactly so many iterations in each solve, for both sides")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
-    sides = parser.add_mutually_exclusive_group()
-    sides.add_argument("--reference", "--peer", dest="peer", metavar="PYTHON",
-                       help="interpreter of the environment that has pysplishsplash")  # fmt: skip
-    sides.add_argument("--no-reference", "--no-peer", dest="no_peer", action="store_true", help="run ours alone")
+    add_sides(parser)
     options = parser.parse_args(argv)
     for name in ("steps", "warm", "error", "rounds", "threads", "iterations"):
         value = getattr(options, name)
@@ -376,6 +373,23 @@ def show(results: list[dict[str, Any]], parts: Iterable[Callable[[list[dict[str,
         settings = {key: value for key, value in vars(options).items() if key not in ("json", "peer", "no_peer")}
         text = json.dumps({"settings": settings, "results": results}, indent=1, default=str)
         options.json.write_text(text + "\n")
+
+
+def add_sides(parser: argparse.ArgumentParser) -> None:
+    """Whether SPlisHSPlasH runs as well, and where it is."""
+    sides = parser.add_mutually_exclusive_group()
+    sides.add_argument("--reference", "--peer", dest="peer", metavar="PYTHON",
+                       help="interpreter of the environment that has pysplishsplash")  # fmt: skip
+    sides.add_argument("--no-reference", "--no-peer", dest="no_peer", action="store_true", help="run ours alone")
+
+
+def checked_kinds(parser: argparse.ArgumentParser, given: str, kinds: Iterable[str]) -> list[str]:
+    """Names that are given with commas between, all of them known."""
+    found, known = given.split(","), list(kinds)
+    for kind in found:
+        if kind not in known:
+            parser.error(unknown_name("kind", kind, known))
+    return found
 
 
 def checked_sizes(parser: argparse.ArgumentParser, options: argparse.Namespace, least: int) -> argparse.Namespace:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from pliant.core.console import console
-from pliant.errors import PliantError, unknown_name
+from pliant.errors import PliantError
 from pliant.tools import bench
 from pliant.tools.peer import Load
 
@@ -232,19 +232,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=2, help="runs of each side (2)")
     parser.add_argument("--threads", type=int, default=2, help="threads of both sides (2)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
-    sides = parser.add_mutually_exclusive_group()
-    sides.add_argument("--reference", dest="peer", metavar="PYTHON",
-                       help="interpreter of the environment that has pysplishsplash")  # fmt: skip
-    sides.add_argument("--no-reference", dest="no_peer", action="store_true", help="run ours alone")
+    bench.add_sides(parser)
     options = parser.parse_args(argv)
     for name in ("bodies", "steps", "rounds", "threads"):
         value = getattr(options, name)
         if value is not None and value < 1:
             parser.error(f"--{name} must be 1 or more, got {value}")
-    options.kinds = options.kinds.split(",")
-    for kind in options.kinds:
-        if kind not in KINDS:
-            parser.error(unknown_name("kind", kind, KINDS))
+    options.kinds = bench.checked_kinds(parser, options.kinds, KINDS)
     return options
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from rich.table import Table
 
 from pliant.core.console import console
-from pliant.errors import PliantError, unknown_name
+from pliant.errors import PliantError
 from pliant.tools import bench, bench_elastic, bench_granular
 
 SIZES = "100,500,1000,2000,5000"
@@ -109,18 +109,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="runs of each side (3)")
     parser.add_argument("--threads", type=int, default=2, help="threads of both sides (2)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
-    sides = parser.add_mutually_exclusive_group()
-    sides.add_argument("--reference", dest="peer", metavar="PYTHON",
-                       help="interpreter of the environment that has pysplishsplash")  # fmt: skip
-    sides.add_argument("--no-reference", dest="no_peer", action="store_true", help="run ours alone")
+    bench.add_sides(parser)
     options = bench.checked_sizes(parser, parser.parse_args(argv), LEAST)
     for name in ("warm", "rounds"):
         if getattr(options, name) < 1:
             parser.error(f"--{name} must be 1 or more, got {getattr(options, name)}")
-    options.kinds = options.kinds.split(",")
-    for kind in options.kinds:
-        if kind not in KINDS:
-            parser.error(unknown_name("kind", kind, KINDS))
+    options.kinds = bench.checked_kinds(parser, options.kinds, KINDS)
     return options
 
 

@@ -37,9 +37,11 @@ from typing import TypeAlias
 import numpy as np
 import taichi as ti
 
+from pliant.boundary.keep_out import CLEARANCE
 from pliant.boundary.volume_map import KNOWN
+from pliant.boundary.wall_sides import Sides
 from pliant.boundary.wall_table import NUMBERS, PLACE, POSE, WallTable, is_plane, velocity_of, wall_of
-from pliant.boundary.walls import CLEARANCE, Sides, Walls
+from pliant.boundary.walls import Walls
 from pliant.core.backend import Ints, IntTable, Points, Reals, RealTable, Spans, Vectors, VectorTable, vec3, vec4
 from pliant.core.fields import Field
 from pliant.core.neighbors import Neighbors, difference, difference_of_points

@@ -1,8 +1,7 @@
-"""Walls in motion: what particles feel of them each step, what they feel of particles, and the rule that none ever
-passes one.
+"""Walls in motion: what particles feel of them each step, and what they feel of particles.
 
 **Sides.** A wall has a side for each of its planes, or one, its map. Once in a step each particle finds the sides that
-are near it, and all that walls do afterwards is said in terms of these (`Sides`).
+are near it, and all that walls do afterwards is said in terms of these (`wall_sides`).
 
 **Forces on walls.** A wall gets the opposite of every impulse that it gives: pressures times their wall gradients; what
 slides along it, by friction, viscosity and the contact of sand (`wall_slide`, all of it to the nearest side); and what
@@ -17,9 +16,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import taichi as ti
 
+from pliant.boundary.keep_out import KEEP_OUT_ROUNDS, keep_out, mark_close
 from pliant.boundary.volume_map import KNOWN, REACH, profile
-from pliant.boundary.wall import FASTEST, FASTEST_SPIN, STATE, Wall, WallStates, stopped
+from pliant.boundary.wall import FASTEST, FASTEST_SPIN, STATE, Wall, WallStates
 from pliant.boundary.wall_patches import WHOLE, WallPatch, add_to_patches, patch_table
+from pliant.boundary.wall_sides import OVERLAP, SIDES, Sides, find_sides, is_nearest, part_of_gradient, to_surface
 from pliant.boundary.wall_table import (
     PIVOT,
     PLACE,
@@ -30,16 +31,11 @@ from pliant.boundary.wall_table import (
     TableOfWalls,
     WallTable,
     arm_of,
-    candidate,
-    candidates,
-    side_at,
     velocity_of,
     wall_of,
-    within,
 )
 from pliant.core.backend import (
     Ints,
-    IntTable,
     Reals,
     RealTable,
     Vectors,
@@ -57,21 +53,9 @@ from pliant.core.speedups import light
 from pliant.core.store import Store
 from pliant.errors import PliantError
 
-CLEARANCE = 0.25  # in spacings: half a radius. Closer than this a particle is moved back, whatever pressure says
-# More where a map rounds off an edge or a corner of a body, which shows in a gradient shorter than one: at the corner
-# of a box the map's distance is 0.4 where the true one is zero (0.32 is needed there, measured).
-ROUNDED = 0.4
 LEAST_GAP = 0.25  # in spacings: the viscous layer between particle and wall is never thinner
-KEEP_OUT_ROUNDS = 2  # where two walls meet, the second round settles what the first pushed across
-SIDES = 4  # that a particle sees: the nearest of them
-STEEPEST = 2.0  # gradient of a map, where it stands for less or more than a plane
 ROUND_OFF = 1e-3  # by which a body may turn faster than the fastest
 CHUNK = 128  # of the pairs of particles and sides that are summed up at a time
-
-# Two walls that add a and b to a particle's density add a + b - OVERLAP a b together, because both count the part of
-# the mirrored lattice behind their common edge. With this value a lattice in a right-angled edge has density 1 exactly
-# (cubic spline, beta = 0.1497: the edge's row adds 0.0191), and in a corner to 0.1 %.
-OVERLAP = 0.85
 
 OF_WALLS = ("wall_density", "wall_gradient", "wall_flux", "wall_drag", "wall_friction", "wall_velocity",
             "wall_distance", "wall_normal", "wall_number", "wall_slide")  # fmt: skip
@@ -94,49 +78,6 @@ Felt: TypeAlias = ti.types.argpack(
     wall_density=Reals, wall_gradient=Vectors, wall_flux=Reals, wall_drag=Reals, wall_friction=Reals,
     wall_velocity=Vectors, wall_distance=Reals, wall_normal=Vectors, wall_number=Ints, wall_slide=Vectors,
 )  # fmt: skip
-TINY = 1e-12
-# The sides that particles see: how many; of each, its number, its distance [m] and the gradient of that, and its share
-# in the friction and velocity of the walls.
-Sides: TypeAlias = ti.types.argpack(side_count=Ints, side_number=IntTable, side_distance=RealTable,
-                                    side_outward=VectorTable, side_share=RealTable)  # fmt: skip
-
-
-@ti.func
-def _place_for(i: ti.i32, distance: ti.f32, c: ti.template()):
-    """Where to note one more side: behind the others, or in place of the farthest; -1 if that is nearer."""
-    place = c.side_count[i]
-    if place == SIDES:
-        place = 0
-        for s in range(1, SIDES):
-            if c.side_distance[i, s] > c.side_distance[i, place]:
-                place = s
-        if c.side_distance[i, place] <= distance:
-            place = -1
-    return place
-
-
-@ti.func
-def _find_sides(i: ti.i32, x: vec3, reach: ti.f32, t: ti.template(), c: ti.template()):
-    """Notes the sides within reach."""
-    c.side_count[i] = 0
-    count, offset = candidates(x, t)
-    for k in range(count):
-        wall = candidate(k, offset, t)
-        if within(wall, x, reach, t):
-            for side in range(t.side_begin[wall], t.side_begin[wall + 1]):
-                distance, outward = side_at(side, x, t)
-                if distance < reach:
-                    s = _place_for(i, distance, c)
-                    if s >= 0:
-                        c.side_count[i] = ti.max(c.side_count[i], s + 1)
-                        c.side_number[i, s], c.side_distance[i, s], c.side_outward[i, s] = side, distance, outward
-
-
-@ti.func
-def to_surface(i: ti.i32, s: ti.i32, c: ti.template()):
-    """From a particle to the surface of a side that it sees."""
-    outward = c.side_outward[i, s]
-    return -c.side_distance[i, s] / ti.max(outward.norm(), TINY) * outward
 
 
 @light
@@ -146,7 +87,7 @@ def _sample(n: ti.i32, x: Vectors, reach: ti.f32, spacing: ti.f32, t: WallTable,
     """What walls add to densities and gradients, and their velocities, friction and drag. Friction and velocity of
     several sides are averaged by the push of each; the velocity is that at the surface for what rubs there."""
     for i in range(n):
-        _find_sides(i, x[i], reach, t, c)
+        find_sides(i, x[i], reach, t, c)
         density, flux, drag, friction, number, nearest = 0.0, 0.0, 0.0, 0.0, -1, REACH * spacing
         gradient, moving, normal = vec3(0.0), vec3(0.0), vec3(0.0)
         for s in range(c.side_count[i]):
@@ -176,120 +117,6 @@ def _sample(n: ti.i32, x: Vectors, reach: ti.f32, spacing: ti.f32, t: WallTable,
         felt.wall_drag[i] = drag
         felt.wall_friction[i], felt.wall_velocity[i], felt.wall_distance[i] = friction, moving, nearest
         felt.wall_normal[i], felt.wall_number[i], felt.wall_slide[i] = normal, number, vec3(0.0)
-
-
-@ti.func
-def part_of_gradient(i: ti.i32, s: ti.i32, spacing: ti.f32, table: ti.template(), c: ti.template()):
-    """What one of the sides that a particle sees has in `wall_gradient`: beta' grad phi, as far as others leave it."""
-    part = vec3(0.0)
-    if c.side_distance[i, s] < REACH * spacing:
-        part = profile(c.side_distance[i, s] / spacing, table)[1] / spacing * c.side_outward[i, s]
-        for other in range(c.side_count[i]):
-            if other != s and c.side_distance[i, other] < REACH * spacing:
-                part *= 1.0 - OVERLAP * profile(c.side_distance[i, other] / spacing, table)[0]
-    return part
-
-
-@ti.func
-def is_nearest(i: ti.i32, s: ti.i32, c: ti.template()):
-    """Whether no other side that a particle sees is nearer."""
-    result = True
-    for other in range(c.side_count[i]):
-        here, there = c.side_distance[i, s], c.side_distance[i, other]
-        result = result and (here < there or (here == there and s <= other))
-    return result
-
-
-@light
-@ti.kernel
-def _mark_close(n: ti.i32, dt: ti.f32, fastest: ti.f32, x: Vectors, v: Vectors, shift: Vectors,
-                inverse_density: Reals, reach: ti.f32, spacing: ti.f32, t: WallTable, c: Sides, too_close: Ints,
-                count: Ints):  # fmt: skip
-    """Which particles came too close to a wall, and how many. Those that were far from all walls, whose surfaces move
-    at the `fastest`, and did not get near are passed by."""
-    count[0] = 0
-    for i in range(n):
-        found, before, most = 0, reach, (CLEARANCE + ROUNDED) * spacing
-        for s in range(c.side_count[i]):
-            before = ti.min(before, c.side_distance[i, s])
-        if inverse_density[i] > 0.0 and before - STEEPEST * (dt * (v[i].norm() + fastest) + shift[i].norm()) < most:
-            walls, offset = candidates(x[i], t)
-            for k in range(walls):
-                wall = candidate(k, offset, t)
-                if within(wall, x[i], most, t):
-                    for side in range(t.side_begin[wall], t.side_begin[wall + 1]):
-                        distance, outward = side_at(side, x[i], t)
-                        found |= ti.cast(distance < clearance(outward, spacing) and outward.norm() > 0.0, ti.i32)
-            if found > 0:
-                ti.atomic_add(count[0], 1)
-        too_close[i] = found
-
-
-@ti.func
-def clearance(outward: vec3, spacing: ti.f32):
-    """How near a side lets particles come, where the gradient of its distance is that."""
-    return (CLEARANCE + ROUNDED * ti.max(1.0 - outward.norm(), 0.0)) * spacing
-
-
-@ti.func
-def yielded(wall: ti.i32, x: vec3, lightness: ti.template(), load: ti.template(), t: ti.template()):
-    """What impulses and moments so far have added to the velocity of a wall at a point, by its inverse masses."""
-    motion = ti.Vector([0.0] * 6)
-    for a in ti.static(range(6)):
-        for b in ti.static(range(6)):
-            motion[a] += lightness[wall, 6 * a + b] * load[wall, b]
-    return motion[:3] + motion[3:].cross(arm_of(wall, x, t))
-
-
-@ti.func
-def mobility(wall: ti.i32, x: vec3, way: vec3, lightness: ti.template(), t: ti.template()):
-    """Effective inverse mass [1/kg] of a wall at a point, in a direction."""
-    d = way / ti.max(way.norm(), 1e-20)
-    turn, result = arm_of(wall, x, t).cross(d), 0.0
-    lever = ti.Vector([d[0], d[1], d[2], turn[0], turn[1], turn[2]])
-    for a in ti.static(range(6)):
-        for b in ti.static(range(6)):
-            result += lever[a] * lightness[wall, 6 * a + b] * lever[b]
-    return result
-
-
-@ti.kernel
-def _keep_out(n: ti.i32, rounds: ti.i32, x: Vectors, v: Vectors, m: Reals, spacing: ti.f32, t: WallTable,
-              material: Ints, rubbing: RealTable, too_close: Ints, first: Ints, patches: RealTable,
-              lightness: RealTable, load: RealTable):  # fmt: skip
-    """What came too close is put back. It loses the speed at which it came, and by friction a share of that at which
-    it slides: the wall gets these as impulses, and its patches their shares. One after the other, for few do. What is
-    free gives way: it gets what an inelastic impact gives, and the next particle meets it as it moves then."""
-    ti.loop_config(serialize=True)
-    for i in range(n):
-        if too_close[i] > 0:
-            for _ in range(rounds):
-                walls, offset = candidates(x[i], t)
-                for k in range(walls):
-                    wall = candidate(k, offset, t)
-                    if within(wall, x[i], (CLEARANCE + ROUNDED) * spacing, t):
-                        for side in range(t.side_begin[wall], t.side_begin[wall + 1]):
-                            at = x[i]
-                            distance, outward = side_at(side, at, t)
-                            least = clearance(outward, spacing)
-                            if distance < least and outward.norm() > 0.0:
-                                out = outward.normalized()
-                                slip, mu = v[i] - velocity_of(wall, at, t), rubbing[wall, material[i]]
-                                slip -= yielded(wall, at, lightness, load, t)
-                                back = (least - distance) * out
-                                lost = m[i] * v[i].cross(back)  # of its angular momentum, by going there
-                                x[i] = at + back
-                                push, rub = stopped(slip, out, mu)
-                                share = 1.0 / (1.0 + m[i] * mobility(wall, at, push + rub, lightness, t))
-                                push, rub = share * push, share * rub
-                                v[i] = v[i] + push + rub
-                                given = -m[i] * (push + rub)
-                                turn = arm_of(wall, x[i], t).cross(given) + lost
-                                for a in ti.static(range(3)):
-                                    load[wall, a] = load[wall, a] + given[a]
-                                    load[wall, 3 + a] = load[wall, 3 + a] + turn[a]
-                                add_to_patches(wall, given, wall, side, at, distance, outward, first, patches, t,
-                                               spacing, load)  # fmt: skip
 
 
 @light
@@ -519,13 +346,13 @@ class Walls(Store):
             self.states.shift[self.free], self.states.rotation[self.free] = self.led
         if self.walls:
             self.upload_poses()
-            _mark_close(p.n, dt, self.speed, p.x, p.v, p.shift, p.inverse_density, self.reach, self.spacing, self.table,
+            mark_close(p.n, dt, self.speed, p.x, p.v, p.shift, p.inverse_density, self.reach, self.spacing, self.table,
                         self.sides, p.too_close, self._close)  # fmt: skip
             self.stopping = np.zeros((len(self.walls), WHOLE))
             if self._close[0]:
                 load, rounds = np.zeros(self._load.shape, np.float32), KEEP_OUT_ROUNDS if len(self.walls) > 1 else 1
                 with threads_for(0):
-                    _keep_out(p.n, rounds, p.x, p.v, p.m, self.spacing, self.table, p.material, self._rubbing,
+                    keep_out(p.n, rounds, p.x, p.v, p.m, self.spacing, self.table, p.material, self._rubbing,
                               p.too_close, self._first, self._patches, self.lightness, load)  # fmt: skip
                 self._load += load
                 self.stopping += load[:, :WHOLE]

@@ -26,8 +26,8 @@ import taichi as ti
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from pliant.boundary.wall_sides import Sides
 from pliant.boundary.wall_table import WallTable, wall_of
-from pliant.boundary.walls import Sides
 from pliant.core.backend import Ints, Reals, Spans, vec3
 from pliant.core.fields import Field
 from pliant.core.speedups import light

@@ -33,7 +33,8 @@ from collections.abc import Callable
 import numpy as np
 import taichi as ti
 
-from pliant.boundary.walls import SIDES, Walls
+from pliant.boundary.wall_sides import SIDES
+from pliant.boundary.walls import Walls
 from pliant.core.backend import host_view, vec3
 from pliant.core.world import Coupling, World
 from pliant.solvers.pressure import sweeps

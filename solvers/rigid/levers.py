@@ -13,8 +13,8 @@ its own particle. A pressure q of the particle does to the body what is adjoint 
 
 import taichi as ti
 
+from pliant.boundary.wall_sides import SIDES, Sides, is_nearest, part_of_gradient, to_surface
 from pliant.boundary.wall_table import WallTable, arm_of, wall_of
-from pliant.boundary.walls import SIDES, Sides, is_nearest, part_of_gradient, to_surface
 from pliant.core.backend import Ints, Reals, RealTable, Vectors, VectorTable, task, turns, vec3
 from pliant.core.speedups import light
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import block_diag, bsr_array
 
-from pliant.boundary.walls import SIDES
+from pliant.boundary.wall_sides import SIDES
 from pliant.solvers.rigid.articulation import Articulation
 
 SIX = 6
