@@ -80,17 +80,28 @@ def jet():
     return scene
 
 
+def crates_in_water():
+    scene = block(tank(), pl.Fluid(viscosity=1e-3), velocity=(0, 0, 0))
+    for k in range(2):
+        scene.add(pl.Box(size=(0.1, 0.1, 0.1), center=(0.15 + 0.03 * k, 0.28 + 0.101 * k, 0.15)),
+                  pl.Rigid(density=400, friction=0.4), name=f"crate{k + 1}", velocity=(0.3, -1, 0))  # fmt: skip
+    flap = scene.add(pl.Cylinder(radius=0.05, height=0.2, center=(0.4, 0.2, 0.15)), pl.Rigid(), name="flap")
+    scene.hinge(flap, None, at=(0.4, 0.35, 0.15), axis="z", speed=2.0)
+    return scene
+
+
 SCENES = (water, water_by_iisph, honey_with_skin, spinning_water, water_on_a_ball, sand_with_grains, wet_sand, jelly,
-          jelly_by_peer, jelly_in_water, jet)  # fmt: skip
+          jelly_by_peer, jelly_in_water, jet, crates_in_water)  # fmt: skip
 
 
 def run(make, backend):
-    """Where the particles of the scene come to, and what the tank bears."""
+    """Where the particles and walls of the scene come to, and what the tank bears."""
     sim = make().build(backend=backend, quiet=True)
     for _ in range(8 * STEPS if make is jet else STEPS):
         sim.step(DT)
-    p = sim.world.particles
-    return np.concatenate([p.by_id("x").ravel(), p.by_id("v").ravel(), sim["tank"].force])
+    p, walls = sim.world.particles, sim.world.walls.states
+    return np.concatenate([p.by_id("x").ravel(), walls.shift.ravel(), p.by_id("v").ravel(), walls.velocity.ravel(),
+                           sim["tank"].force])  # fmt: skip
 
 
 @pytest.fixture(scope="module")
