@@ -19,6 +19,7 @@ from pliant.boundary.wall import Wall
 from pliant.core.world import World
 from pliant.solvers.elasticity.base import Elasticity
 from pliant.solvers.interaction.grip import STRENGTH, Grip, bounded
+from pliant.solvers.rigid.articulation import cross_matrix
 from pliant.solvers.rigid.store import RigidBodies
 
 TWIST = 2.0  # [1/s]: rate at which the hand slows the turning of what it holds; it swings a few times in two seconds
@@ -74,8 +75,3 @@ class RigidSpring(Grip):
     def max_dt(self) -> float:
         way = self.within(self.world.neighbors.shortest(self._target - self.point))
         return self.step_at(0.5 * self.w * float(np.linalg.norm(way)))
-
-
-def cross_matrix(a: np.ndarray) -> np.ndarray:
-    """[a], for which [a] b = a x b."""
-    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])

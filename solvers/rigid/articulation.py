@@ -22,6 +22,7 @@ import numpy as np
 
 from pliant.core.world import World
 
+STEADY = 0.5  # share of itself by which a force may have changed in a step to be reckoned with in the next one
 STIFFEST = 1e-6  # of the largest inverse inertia of a link: the least that one has about any axis
 LATEST = 0.02  # what acts in the last instant would act in no substep
 EVEN = 0.5  # where they act all through it
@@ -119,6 +120,12 @@ class Articulation:
         whole = dt * (given * impulses).sum(axis=1)
         part = (moved * impulses).sum(axis=1)
         self.early = np.clip(np.divide(part, whole, out=np.full(len(whole), EVEN), where=whole > 0.0), LATEST, 1.0)
+
+
+def still_acting(force: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Forces and torques (n, 6) that are about what they were in the step before; zeros in place of the others."""
+    change = np.linalg.norm(force - before, axis=1)
+    return np.where((change <= STEADY * np.linalg.norm(force, axis=1))[:, None], force, 0.0)
 
 
 def cross_matrix(d: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from pliant.core.backend import threads_for
 from pliant.core.store import Store
 from pliant.core.world import BodySamples, World
 from pliant.errors import PliantError
-from pliant.solvers.rigid.articulation import Articulation, articulations
+from pliant.solvers.rigid.articulation import Articulation, articulations, still_acting
 from pliant.solvers.rigid.bodies import Bodies, Contacts
 from pliant.solvers.rigid.detection import Detection
 from pliant.solvers.rigid.forms import form_of
@@ -27,7 +27,6 @@ from pliant.solvers.rigid.solver import Forces, RigidSolver
 
 ROUGHNESS = 0.5  # Coulomb coefficient of two of them, or one and a wall, where neither has its own: wood on wood
 MARGIN = 0.02  # of the size of a body: contacts that near are known before they close
-STEADY = 0.5  # share of itself by which a force may have changed in a step to be reckoned with in the next one
 
 
 class RigidBodies(Store):
@@ -118,8 +117,7 @@ class RigidBodies(Store):
     @property
     def lasting(self) -> np.ndarray:
         """(n, 6) forces and torques of contacts and joints that are about what they were in the step before."""
-        change = np.linalg.norm(self.force - self.before, axis=1)
-        return np.where((change <= STEADY * np.linalg.norm(self.force, axis=1))[:, None], self.force, 0.0)
+        return still_acting(self.force, self.before)
 
     @property
     def contact_forces(self) -> dict[tuple[str, str], np.ndarray]:

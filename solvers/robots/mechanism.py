@@ -22,12 +22,11 @@ import numpy as np
 
 from pliant.core.world import World
 from pliant.errors import PliantError, SimulationError
-from pliant.solvers.rigid.articulation import EVEN, Articulation
+from pliant.solvers.rigid.articulation import EVEN, Articulation, still_acting
 from pliant.solvers.robots import control
 from pliant.solvers.robots.mjcf import compiled, mujoco
 from pliant.solvers.robots.options import Robot
 
-STEADY = 0.5  # share of itself by which a force may have changed in a step to be reckoned with in the next one
 SLACK = 1e-9  # of a timestep
 AFFINE = 1  # mjBIAS_AFFINE and mjGAIN_AFFINE
 
@@ -65,8 +64,7 @@ class Mechanism(Articulation):
         d.ctrl[:] = self._controls()
         self._lasting = lasting
         self.J = self._jacobians()
-        change = np.linalg.norm(self.force - self.before, axis=1)
-        last = np.where((change <= STEADY * np.linalg.norm(self.force, axis=1))[:, None], self.force, 0.0)
+        last = still_acting(self.force, self.before)
         self._copy(d, self._trial)
         self._run(self._trial, dt, last)
         self.A = self.base.scale**2 * self._effective_inertia(dt)

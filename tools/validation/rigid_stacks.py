@@ -7,15 +7,10 @@ from scipy.spatial import ConvexHull
 
 import pliant as pl
 from pliant.tools.validation import GRAVITY, Result, case, relative
+from pliant.tools.validation.rigid import ground
 
 CARD, THICKNESS, LEAN = np.array([2e-3, 0.09, 0.06]), 2e-3, 20.0  # a card [m], and from the vertical [degrees]
 SPAN, STONES = 0.5, 7  # middle radius of an arch [m], and of how many stones
-
-
-def ground(friction: float, radius: float = 0.01) -> pl.Scene:
-    scene = pl.Scene(particle_radius=radius)
-    scene.add(pl.Plane(), pl.Boundary(friction=friction), name="floor")
-    return scene
 
 
 def positions(sim: pl.Simulation) -> np.ndarray:
@@ -34,7 +29,7 @@ def moved(sim: pl.Simulation, seconds: float) -> float:
 def tower(quick: bool) -> list[Result]:
     """Ten boxes of 20 cm, one on the other, for 60 s (quick 3): they move less than 1 % of a box, and the contact under
     the k-th from the top carries k m g within 2 %."""
-    scene, side, count = ground(0.5), 0.2, 10
+    scene, side, count = ground(friction=0.5), 0.2, 10
     for k in range(count):
         center = (0.004 * (k % 2), (k + 0.5) * side, 0.003 * (k % 3))
         scene.add(pl.Box(size=(side, side, side), center=center), pl.Rigid(density=500, friction=0.5), name=f"box{k}")
@@ -51,7 +46,7 @@ def tower(quick: bool) -> list[Result]:
 
 def card_house(storeys: int, wide: int, friction: float) -> pl.Scene:
     """Pairs of cards that lean on each other, `wide` of them below and one less in each storey, on cards that lie."""
-    scene, angle = ground(friction, 0.005), math.radians(LEAN)
+    scene, angle = ground(friction=friction, radius=0.005), math.radians(LEAN)
     base = CARD[1] * math.sin(angle) + THICKNESS * math.cos(angle)  # of half a pair
     rise, floor = CARD[1] * math.cos(angle) + THICKNESS * math.sin(angle), 0.0
     stuff = pl.Rigid(density=700, friction=friction)
@@ -89,7 +84,7 @@ def ladder(quick: bool) -> list[Result]:
     length, thickness = 1.0, 0.04
     least = 0.5 * (math.tan(angle) - thickness / length)
     for share in (0.97, 1.03):
-        scene = ground(1.0)
+        scene = ground(friction=1.0)
         scene.add(pl.Plane(normal=(1, 0, 0)), pl.Boundary(), name="wall")
         rise = length * math.cos(angle) + thickness * math.sin(angle)
         center = (0.5 * (length * math.sin(angle) + thickness * math.cos(angle)), rise / 2, 0)
@@ -127,7 +122,7 @@ def arch(quick: bool) -> list[Result]:
                                     (0.24, 0.2, False), (0.08, 0.6, False)):  # fmt: skip
         if quick and share == 0.12:
             continue
-        scene, label = ground(friction), f"{share:g} R thick, mu {friction}"
+        scene, label = ground(friction=friction), f"{share:g} R thick, mu {friction}"
         for k in range(STONES):
             shape = stone(math.pi * k / STONES, math.pi * (k + 1) / STONES, share * SPAN)
             scene.add(shape, pl.Rigid(density=2000, friction=friction), name=f"stone{k}")
